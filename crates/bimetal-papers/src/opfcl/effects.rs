@@ -68,16 +68,17 @@ fn both_rise(claim: &'static str, sweep: &Sweep, figure: fn(&Entry) -> f64) -> F
     )
 }
 
+/// Reason why the time of collection falls at first.
+const FEW_COPIES: &str = "while hardly anything is copied, that is the time of erasing, and a larger cache misses less and \
+    programs fewer pages; the part without erases rises";
+
 const COLLECTING: (&str, &str, fn(&Entry) -> f64) =
     ("Time of reading, programming and erasing for garbage collection, from an empty cache.", "s", collecting_s);
 
 /// Time of garbage collection rises on each workload, and so does its part without erases.
 fn collecting_rises(lab: &Lab<'_>, cases: &[(&Case, &'static str)]) -> Result<(Drawn, Vec<Sweep>), StudyError> {
     let (mut figure, sweeps) = drawn(lab, cases, COLLECTING, |claim, sweep| {
-        both_rise(claim, sweep, collecting_s).unless(
-            "while hardly anything is copied, that is the time of erasing, and a larger cache misses less and programs \
-             fewer pages; the part without erases rises",
-        )
+        both_rise(claim, sweep, collecting_s).unless(FEW_COPIES).unless_calibrated(FEW_COPIES)
     })?;
     let curves = sweeps.iter().flat_map(|sweep| sweep.curves(copying_s));
     let falls = curves.filter(|curve| !rises(&heights(curve), SLACK)).count();
@@ -167,6 +168,10 @@ pub(super) fn fig8(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     Ok(figure)
 }
 
+/// Reason why RW-FCL hits less often than FP-FCL.
+const SHARED_PAGES: &str = "of the 38 GB that table 1 has for MSN, 16 are both read and written, and a write to a page that was \
+    only read is a miss of RW-FCL's write cache, whose hits the paper counts apart";
+
 /// Fig. 12.
 pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let claims = ["hit rate rises with the caching space, Exchange", "hit rate rises with the caching space, MSN"];
@@ -187,7 +192,9 @@ pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "0.95 to 1.05 times",
             least >= 0.95 && most <= 1.05,
             format!("{} to {} times", short(least), short(most)),
-        ),
+        )
+        .unless(SHARED_PAGES)
+        .unless_calibrated(SHARED_PAGES),
     ]);
     Ok(figure)
 }

@@ -65,7 +65,7 @@ fn divided_by_unified(sweep: &Sweep) -> (f64, f64) {
 }
 
 /// Findings for all workloads: an inner minimum, its position, and the distance of OP-FCL from it.
-fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) -> Vec<Finding> {
+fn common(responses: &Responses, places: [f64; 2], (place, fitted_place, by_time): Reasons) -> Vec<Finding> {
     /// Step of the sweep in percent, and the allowed share by which our best may be better than the paper's position.
     const PLACE: (f64, f64) = (10.0, 0.05);
     let curves = responses.closed.curves(response_ms);
@@ -82,10 +82,12 @@ fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) ->
         .target("T28"),
         Finding::best_at("best caching space of FP-FCL (%)", places[0], Best::Lowest, PLACE, unified)
             .unless(place)
+            .unless_calibrated(fitted_place)
             .fitted()
             .target("T28"),
         Finding::best_at("best caching space of RW-FCL (%)", places[1], Best::Lowest, PLACE, divided)
             .unless(place)
+            .unless_calibrated(fitted_place)
             .target("T28"),
         near("response of OP-FCL by that of the best RW-FCL", &responses.closed.balance)
             .unless(
@@ -93,31 +95,37 @@ fn common(responses: &Responses, places: [f64; 2], (place, by_time): Reasons) ->
                  sizes are chosen too small; in a second pass it holds",
             )
             .target("T28"),
-        near("the same by time stamps", &responses.by_time).unless(by_time),
+        near("the same by time stamps", &responses.by_time).unless(by_time).unless_calibrated(by_time),
     ];
     let warm = responses.second_pass.iter();
     findings.extend(warm.map(|balance| near("the same in a second pass", balance).of_kind(Kind::Ours)));
     findings
 }
 
-/// Reasons why a minimum is at another position, and why OP-FCL's sizes are not the best by time stamps.
-type Reasons = (&'static str, &'static str);
+/// Reasons why a minimum is at another position, on the first stand-ins and on the calibrated ones, and why OP-FCL's sizes
+/// are not the best by time stamps.
+type Reasons = (&'static str, &'static str, &'static str);
 
 /// Reason why minima are at other positions.
 const LOCALITY: &str = "where copies begin to cost more than hits bring depends on how recent repeated requests are: with \
     `popular_share=1` FP-FCL is best at 80 % on Exchange and MSN";
+
+/// The reason on the calibrated stand-ins.
+const FLAT_ERASES: &str = "erases that rise as slightly up to 70 % as in fig. 14 go with a minimum beyond 60 %: the first \
+    stand-in has its minimum at 60 %, and erases that rise by half up to 70 %";
 
 /// The same reason for Search Engine.
 const FEW_HITS: &str = "by equation 5 itself 90 % is best, and 95 % is 7 % above it, where hits rise evenly over the trace's 5.4 \
     GB";
 
 /// Reason why sizes are not the best by time stamps if the disks are mostly idle.
-const IDLE_DISKS: &str = "the model charges each miss of a write with a disk write; by time stamps the host hardly ever waits \
-    for one. With `disk.queue=0` it does, and OP-FCL is faster than the best RW-FCL";
+const OLD_COUNTS: &str = "hits of older periods count by half; with those of the period alone (`curve_keep=0`), as the paper \
+    can be read, it is 1.04 on the first stand-in and 0.99 on the calibrated one";
 
 /// The same if the disks are busy.
 const BUSY_DISKS: &str = "by time stamps the disks cannot keep up in bursts, and responses are those of their queues, which \
-    the model does not know";
+    the model does not know; at a tenth of the speed (`trace:0.1`) it is 1.02 on both stand-ins of MSN, 1.00 on the calibrated one of \
+    Search Engine, and as much in a second pass of the first";
 
 /// The claim that RW-FCL is below FP-FCL.
 fn divided_is_better(responses: &Responses) -> Finding {
@@ -144,7 +152,7 @@ fn divided_is_equal(responses: &Responses) -> Finding {
 
 /// Financial.
 pub(super) fn fig6a(responses: &Responses) -> Vec<Finding> {
-    let mut findings = common(responses, [60.0, 60.0], (LOCALITY, IDLE_DISKS));
+    let mut findings = common(responses, [60.0, 60.0], (LOCALITY, FLAT_ERASES, OLD_COUNTS));
     findings.push(divided_is_better(responses).unless(
         "r follows the hits of one period and wanders; with nine tenths of the counts kept (`curve_keep=0.9`) RW-FCL is \
          faster, at 60 %",
@@ -154,7 +162,7 @@ pub(super) fn fig6a(responses: &Responses) -> Vec<Finding> {
 
 /// Home.
 pub(super) fn fig6b(responses: &Responses) -> Vec<Finding> {
-    let mut findings = common(responses, [50.0, 50.0], (LOCALITY, IDLE_DISKS));
+    let mut findings = common(responses, [50.0, 50.0], (LOCALITY, FLAT_ERASES, OLD_COUNTS));
     // Home's fit has the minimum among its goals.
     findings[0].is_fitted = true;
     findings.push(divided_is_better(responses));
@@ -163,25 +171,30 @@ pub(super) fn fig6b(responses: &Responses) -> Vec<Finding> {
 
 /// Search Engine.
 pub(super) fn fig6c(responses: &Responses) -> Vec<Finding> {
-    let mut findings = common(responses, [95.0, 95.0], (FEW_HITS, BUSY_DISKS));
+    let mut findings = common(responses, [95.0, 95.0], (FEW_HITS, FEW_HITS, BUSY_DISKS));
     findings.push(divided_is_equal(responses).unless(
         "RW-FCL learns only from pages that were requested before how much is due to reads, and half the trace is over by \
          then; in ten times the requests over the same pages it takes 0.98 to 1.05 times as long up to 95 %",
-    ));
+    )
+    .unless_calibrated("at 97 % alone, which the paper's sweep need not have; up to 95 % it takes 0.99 to 1.03 times as long"));
     findings
 }
 
 /// Exchange.
 pub(super) fn fig10a(responses: &Responses) -> Vec<Finding> {
-    common(responses, [70.0, 80.0], (LOCALITY, IDLE_DISKS))
+    common(responses, [70.0, 80.0], (LOCALITY, FLAT_ERASES, OLD_COUNTS))
 }
 
 /// MSN.
 pub(super) fn fig10b(responses: &Responses) -> Vec<Finding> {
-    let mut findings = common(responses, [80.0, 80.0], (LOCALITY, BUSY_DISKS));
+    let mut findings = common(responses, [80.0, 80.0], (LOCALITY, FLAT_ERASES, BUSY_DISKS));
     findings.push(divided_is_equal(responses).unless(
         "depends on how recent repeated requests are: with `popular_share=1` the two are within 1 % of each other from 40 to \
          80 %",
+    )
+    .unless_calibrated(
+        "up to 85 % RW-FCL takes 0.97 to 1.03 times as long; beyond, FP-FCL copies more: it erases 13 times as often at 97 % as at \
+         70 %, RW-FCL 3 times (fig. 14)",
     ));
     findings
 }
