@@ -70,18 +70,18 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let few_warm = "the stand-in has next to no warm data, so that chances copy cold ones; see warm data";
     let large_files = "its files are larger than SLC and pass through it for nothing; see warm data";
     for (trace, by_mlc, by_slc, why) in [
-        (0, "ComboFTL by MLC-only, Phone", "ComboFTL by SLC-only, Phone", few_warm),
-        (1, "ComboFTL by MLC-only, PC", "ComboFTL by SLC-only, PC", few_warm),
-        (2, "ComboFTL by MLC-only, IOzone", "ComboFTL by SLC-only, IOzone", large_files),
+        (0, "ComboFTL by MLC-only, Phone", "ComboFTL by SLC-only, Phone", (few_warm, STEEP)),
+        (1, "ComboFTL by MLC-only, PC", "ComboFTL by SLC-only, PC", (few_warm, STEEP)),
+        (2, "ComboFTL by MLC-only, IOzone", "ComboFTL by SLC-only, IOzone", (large_files, ONE_RANGE)),
     ] {
-        let ranges = [(by_mlc, MLC, 0.67, 0.85, why), (by_slc, SLC, 1.2, 1.49, SLC_WHY)];
-        for (claim, by, low, high, why) in ranges {
+        let (why, fitted_why) = why;
+        for (claim, by, low, high, why) in [(by_mlc, MLC, 0.67, 0.85, why), (by_slc, SLC, 1.2, 1.49, SLC_WHY)] {
             let values = [ratio(trace, COMBO, by), ratio(trace, COMBO + 1, by)];
             let held = values.iter().all(|value| (low..=high).contains(value));
             let warm = row(WARM_AT.flat_map(|trace| [ratio(trace, COMBO, by), ratio(trace, COMBO + 1, by)]));
             let expected = format!("{low} to {high}, at 5 and 10 %");
             let finding = Finding::fact(claim, expected, held, format!("{}, warm {warm}", row(values)));
-            findings.push(finding.target("T26").unless(why));
+            findings.push(finding.target("T26").unless(why).unless_calibrated(fitted_why));
         }
     }
     let sizes = each(&|trace| ratio(trace, COMBO + 1, COMBO));
@@ -99,7 +99,10 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             all(sizes, |ratio| (ratio - 1.0).abs() <= 0.05),
             with_warm(sizes),
         )
-        .unless("the longer data stay in SLC, the more cold units seem hot; on PC without detection it is 0.99"),
+        .unless("the longer data stay in SLC, the more cold units seem hot; on PC without detection it is 0.99")
+        .unless_calibrated(
+            "on IOzone, with units of 8 blocks at 5 % and 16 at 10 %; with 16 at both (`unit_blocks=16`) it is 1.03",
+        ),
         Finding::fact(
             "Baseline 8 KB collects more in MLC than ComboFTL, all traces",
             "more at 5 %",
@@ -120,7 +123,8 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             all(large_demotes, twice),
             with_warm(large_demotes) + " times as much",
         )
-        .unless("on Phone ComboFTL's own threshold settles at 64 KB"),
+        .unless("on Phone ComboFTL's own threshold settles at 64 KB")
+        .unless_calibrated(ALL_LARGE),
         Finding::fact(
             "2Q/GCLOCK sends much from SLC to MLC, all traces",
             "at least twice as much as ComboFTL",
@@ -186,6 +190,21 @@ fn with_warm(values: [f64; 5]) -> String {
 /// Reason why ComboFTL is farther from a chip of SLC alone than in the paper.
 const SLC_WHY: &str = "the stand-ins have next to no warm data, by which ComboFTL lives; see warm data";
 
+/// Reason why ComboFTL is nearer to a chip of SLC alone on the calibrated stand-ins.
+const STEEP: &str = "on PC one step less of popularity (`theta=1.1`), which meets the goals of the fit, too, gives 0.70 and 0.71 of \
+    MLC-only's time, and 1.40 and 1.42 of SLC-only's";
+
+/// Reason why the ranges do not hold together on IOzone.
+const ONE_RANGE: &str = "SLC-only takes 0.40 to 0.46 of MLC-only's time at every `theta`, so that one range shuts out the other: with \
+    `theta=1.2` it is 0.71 and 0.79 of MLC-only's time, and 1.64 and 1.84 of SLC-only's";
+
+/// Reason why a threshold of 64 KB changes nothing on IOzone.
+const ALL_LARGE: &str = "nearly all of IOzone's writes have 64 KB and more, so that by this threshold none goes to SLC";
+
+/// Reason why MLC has more to copy with less room of its own.
+const SCATTERED: &str = "the more blocks are in SLC mode, the less spare area MLC has for warm data in extents of 1 MiB; with \
+    `extent_kib=16384` the time is least at 10 %";
+
 /// Shares of the blocks in SLC mode in Fig. 11, in tenths of a percent.
 const SHARES: [u32; 8] = [25, 50, 75, 100, 125, 150, 165, 175];
 
@@ -235,7 +254,8 @@ pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
                 format!("{} %{}", row([best]), if inside { "" } else { ", at the edge" }),
             )
             .target("T26")
-            .unless("MLC has little to collect, and the longer data stay in SLC, the more cold units seem hot"),
+            .unless("MLC has little to collect, and the longer data stay in SLC, the more cold units seem hot")
+            .unless_calibrated(SCATTERED),
             Finding::fact(
                 "beyond 15 % MLC collects more",
                 "more at 17.5 % than at 15 %",
@@ -261,7 +281,8 @@ pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
                     )
                 },
             )
-            .unless("cold data that seem hot go to SLC and down again: without detection all of it falls"),
+            .unless("cold data that seem hot go to SLC and down again: without detection all of it falls")
+            .unless_calibrated(SCATTERED),
         ],
         plots: vec![Plot {
             title: "Execution time".into(),
@@ -325,14 +346,16 @@ pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "more",
             all(demotes, |more| more > 1.0),
             with_warm(demotes) + " times as much",
-        ),
+        )
+        .unless_calibrated(ALL_LARGE),
         Finding::fact(
             "without hot unit detection much slower, all traces",
             "at least 5 % slower",
             all(undetected, |slower| slower >= 1.05),
             with_warm(undetected) + " of the time",
         )
-        .unless("large data of the stand-ins are rewritten in turn, none is hot; where they are warm, it holds"),
+        .unless("large data of the stand-ins are rewritten in turn, none is hot; where they are warm, it holds")
+        .unless_calibrated("with `theta=1.1`, one step less, it is 1.16 on PC"),
         Finding::fact(
             "without hot unit detection slower than any other version, all traces",
             "slowest",
@@ -340,7 +363,8 @@ pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             with_warm(worst) + " of the slowest other's time",
         )
         .target("T26")
-        .unless("large data of the stand-ins are rewritten in turn, none is hot; where they are warm, it holds"),
+        .unless("large data of the stand-ins are rewritten in turn, none is hot; where they are warm, it holds")
+        .unless_calibrated("with `theta=1` it takes 1.15 times as long on PC, and the slowest other version 1.14"),
         Finding::fact(
             "with one chance MLC collects more, IOzone",
             "more",
@@ -413,8 +437,12 @@ pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             ],
         }],
         findings: vec![
-            Finding::about("84 % of the write performance of SLC-only on average", 0.84, 0.1, measured[0]).unless(why),
-            Finding::about("1.48 times the write performance of MLC-only", 1.48, 0.1, measured[1]).unless(why),
+            Finding::about("84 % of the write performance of SLC-only on average", 0.84, 0.1, measured[0])
+                .unless(why)
+                .unless_calibrated(STEEP),
+            Finding::about("1.48 times the write performance of MLC-only", 1.48, 0.1, measured[1])
+                .unless(why)
+                .unless_calibrated(STEEP),
         ],
     })
 }
