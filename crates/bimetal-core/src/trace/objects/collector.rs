@@ -104,9 +104,10 @@ impl<K: Ord + Copy> ObjectCollector<K> {
             }
         };
         self.like_addresses &= access.id.is_some_and(|id| id < ADDRESS_END);
-        let next = self.objects.len();
-        let number = *self.numbers.entry((access.tenant, access.key)).or_insert(next as u32);
-        if number as usize == next {
+        let next = u32::try_from(self.objects.len())
+            .map_err(|_| Fault::field(ErrorKind::Range, "id", "is one of more than 4 billion objects", b""))?;
+        let number = *self.numbers.entry((access.tenant, access.key)).or_insert(next);
+        if number == next {
             self.objects.push(Object { tenant: access.tenant, address, length: 0 });
         }
         let object = &mut self.objects[number as usize];
