@@ -5,13 +5,14 @@
 >>> bimetal.compare(trace, schemes=["pagemap", "chang", "hyssd"])
 
 A :class:`Trace` is replayed by :func:`compare` through several management schemes, by :func:`replay` through one, on a
-:class:`Device`; :func:`sweep` tries many devices, :func:`advise` finds the cheapest that meets goals. Results are those
+:class:`Device`; a class that derives from :class:`OwnScheme` is a scheme, too. :func:`sweep` tries many devices, :func:`advise` finds the cheapest that meets goals. Results are those
 of the command line, as frozen dataclasses with its JSON's names.
 """
 
 from bimetal import _core
 from bimetal._advice import Advice, advise
 from bimetal._catalogue import chips, devices, drives, formats, papers, schemes, workloads
+from bimetal._core import Media, Request
 from bimetal._device import Device
 from bimetal._errors import (
     AdviceError,
@@ -29,6 +30,7 @@ from bimetal._errors import (
     TraceError,
     WorkloadError,
 )
+from bimetal._own import OwnScheme, Region, Shape, check_scheme
 from bimetal._papers import Axis, Claim, Figure, Plot, Reproduction, Score, Series, paper
 from bimetal._records import (
     Adaptation,
@@ -143,8 +145,10 @@ __all__ = [
     "IntervalOps",
     "Load",
     "Mechanics",
+    "Media",
     "OpProfile",
     "Operations",
+    "OwnScheme",
     "Paper",
     "PaperError",
     "PaperFigure",
@@ -156,10 +160,12 @@ __all__ = [
     "Profile",
     "RegionFacts",
     "RegionRow",
+    "Region",
     "Relative",
     "Replay",
     "ReplayFacts",
     "Reproduction",
+    "Request",
     "ResponseTimes",
     "Responses",
     "Result",
@@ -170,6 +176,7 @@ __all__ = [
     "Sensitivity",
     "Series",
     "SettingError",
+    "Shape",
     "SizeClass",
     "SlcMode",
     "Speed",
@@ -192,6 +199,7 @@ __all__ = [
     "WorkloadError",
     "__version__",
     "advise",
+    "check_scheme",
     "chips",
     "compare",
     "devices",

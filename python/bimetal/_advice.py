@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bimetal import _core, _records
 from bimetal._errors import BimetalError, SettingError
+from bimetal._own import only_names
 from bimetal._records import Choice
 from bimetal._run import AnyTrace, _Literal, _trace
 from bimetal._sweep import Progress
@@ -217,6 +218,7 @@ def advise(
     for name, count in counts.items():
         if count is not None and count < 1:
             raise SettingError(f"`{name}` is {count}: it is at least 1")
+    only_names([schemes] if isinstance(schemes, type) else schemes or (), "advice")
     found = _trace(trace)
     wear = {"life": life, "tbw": tbw, "dwpd": dwpd}
     goals = {**wear, "mean": mean, "p50": p50, "p95": p95, "p99": p99, "p999": p999, "budget": budget}

@@ -1,6 +1,6 @@
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -9,11 +9,14 @@ __all__ = [
     "VERSION",
     "Advice",
     "Comparison",
+    "Media",
     "Reproduction",
+    "Request",
     "Rows",
     "Sweep",
     "Trace",
     "advise_devices",
+    "check_scheme",
     "chips",
     "compare_schemes",
     "device_file",
@@ -35,6 +38,8 @@ VERSION: Final[str]
 
 _Table = tuple[list[str], list[list[str]]]
 _Settings = Sequence[tuple[str, str]]
+_Class = tuple[str, str, str, type]
+_Cause = Literal["host", "gc", "fold", "migrate_up", "migrate_down", "wear_level", "scan", "meta"]
 
 @final
 class Trace:
@@ -89,6 +94,64 @@ class Comparison:
     def order(self) -> list[int]: ...
     def operations(self) -> list[_Table]: ...
     def wear(self) -> list[_Table]: ...
+
+@final
+class Request:
+    """A request of the host."""
+
+    @property
+    def number(self) -> int:
+        """How many requests the scheme was asked to serve before, also in earlier passes of the trace."""
+    @property
+    def op(self) -> Literal["read", "write", "trim"]:
+        """What the host asks for."""
+    @property
+    def sector(self) -> int:
+        """The first 512-byte sector."""
+    @property
+    def sectors(self) -> int:
+        """The number of sectors."""
+
+@final
+class Media:
+    """The flash of a device, as a scheme in Python uses it.
+
+    Operations take place in the order of the calls, when the method of the scheme has returned. What is against the rules of flash
+    or would lose data is a :class:`SchemeError` at once. Pages of a block are programmed in order, each once per erase; all blocks
+    are erased at the start. Each operation has a cause, by which results tell operations apart.
+    """
+
+    def program(self, block: int, *, stream: int = 0) -> int:
+        """Program the page that the host writes, in the next free page of a block. Return its place.
+
+        ``stream`` is a number below 16 by which results tell apart what shares blocks.
+        """
+    def pad(self, block: int, *, cause: _Cause = "gc", stream: int = 0) -> int:
+        """Program a page that holds nothing of the host's: to fill a block up, or a table of the scheme. Return its place."""
+    def copy(self, place: int, block: int, *, cause: _Cause = "gc", stream: int = 0) -> int:
+        """Copy the page at a place to the next free page of a block, also of another region. Return the new place.
+
+        The copy is the one that counts as valid from here on. Both can be read until their blocks are erased.
+        """
+    def read(self, place: int, *, cause: _Cause = "host") -> None:
+        """Read the page at a place: for the host, or with another cause for the scheme."""
+    def erase(self, block: int, *, slc: bool = False, cause: _Cause = "gc") -> None:
+        """Erase a block, which is programmed in SLC mode afterwards or in its native one."""
+    def place(self, page: int) -> int | None:
+        """Return where the valid copy of a page of the host is; ``None`` if it has no data."""
+    def page(self, place: int) -> int | None:
+        """Return which page of the host a place has the newest data of; ``None`` if its content is old or none of the host's."""
+    def places(self, block: int) -> list[int]:
+        """Return the places of a block's valid pages, in order."""
+    def valid(self, block: int) -> int:
+        """Return the number of a block's valid pages."""
+    def room(self, block: int) -> int:
+        """Return the number of pages that can be programmed before the block is full, in its present mode."""
+    def erases(self, block: int) -> int:
+        """Return how often the scheme has erased a block."""
+    @property
+    def request(self) -> Request | None:
+        """The request of the host that is being served; ``None`` while the device is filled or idle."""
 
 @final
 class Reproduction:
@@ -163,9 +226,11 @@ def sweep(
     jobs: int,
     progress: Callable[[int, int], object] | None,
 ) -> Rows: ...
+def check_scheme(class_: _Class, requests: int, seed: int) -> None: ...
 def compare_schemes(
     trace: Trace,
     schemes: Sequence[str] | None,
+    classes: Sequence[_Class],
     device: str | None,
     settings: _Settings,
     arrivals: str | None,

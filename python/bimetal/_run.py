@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from bimetal import _core
 from bimetal._device import Device, Settings, settings_text
 from bimetal._errors import BimetalWarning, SchemeError, SettingError
+from bimetal._own import AnyScheme, line
 from bimetal._results import Comparison, Replay
 from bimetal._trace import Trace, call
 
@@ -24,7 +25,7 @@ _Result = TypeVar("_Result", bound=Comparison)
 
 def replay(
     trace: AnyTrace = None,
-    scheme: str | None = None,
+    scheme: AnyScheme | None = None,
     *,
     device: AnyDevice = "auto",
     set: Settings | None = None,
@@ -44,7 +45,7 @@ def replay(
     trace
         A :class:`Trace` or the path of one; without it, the real trace inside the package.
     scheme
-        One of :func:`bimetal.schemes`.
+        One of :func:`bimetal.schemes`, or a class that derives from :class:`OwnScheme`.
     device
         A :class:`Device` or the name of a preset; ``auto`` fits one to the trace.
     set
@@ -74,7 +75,7 @@ def replay(
 
 def compare(
     trace: AnyTrace = None,
-    schemes: str | Sequence[str] = "all",
+    schemes: AnyScheme | Sequence[AnyScheme] = "all",
     *,
     device: AnyDevice = "auto",
     set: Settings | None = None,
@@ -89,11 +90,11 @@ def compare(
 ) -> Comparison:
     """Run several schemes on the same requests, ``all`` that the device allows if none is named.
 
-    The first is the one that others are compared with. ``seeds`` above 1 replays each with that many seeds, from the
-    device's own on, for ``Result.spread``. ``jobs`` is how many run at once, by default as many as there are
+    A scheme is a name, or a class that derives from :class:`OwnScheme`. The first is the one that others are compared
+    with. ``seeds`` above 1 replays each with that many seeds, from the device's own on, for ``Result.spread``. ``jobs`` is how many run at once, by default as many as there are
     processors; the other parameters are those of :func:`replay`.
     """
-    names = [schemes] if isinstance(schemes, str) else list(schemes)
+    names = list(schemes) if isinstance(schemes, Iterable) and not isinstance(schemes, str) else [schemes]
     if not names:
         raise SchemeError("no scheme is named; hint: `all` is every scheme that the device allows")
     if jobs is not None and jobs < 1:
@@ -101,7 +102,7 @@ def compare(
     if not 1 <= seeds <= 100:
         raise SettingError(f"`seeds` is {seeds}: it is from 1 to 100")
     plan = _plan(arrivals, repeat, measure, fill, intervals)
-    chosen = None if "all" in names else names
+    chosen = None if names == ["all"] else names
     settings = _settings(set, seed)
     return _run(Comparison, "compare", _trace(trace), chosen, _device(device), settings, plan, seeds, jobs or 0)
 
@@ -113,14 +114,17 @@ def _run(
     kind: type[_Result],
     function: str,
     trace: Trace,
-    schemes: list[str] | None,
+    schemes: Sequence[AnyScheme] | None,
     device: Device,
     settings: dict[str, str],
     plan: _Plan,
     seeds: int,
     jobs: int,
 ) -> _Result:
-    core = _core.compare_schemes(trace._requests, schemes, device._file, list(settings.items()), *plan, seeds, jobs)
+    classes = list(dict.fromkeys(line(scheme) for scheme in schemes or [] if not isinstance(scheme, str)))
+    names = None if schemes is None else [scheme if isinstance(scheme, str) else line(scheme)[0] for scheme in schemes]
+    of_device = (device._file, list(settings.items()))
+    core = _core.compare_schemes(trace._requests, names, classes, *of_device, *plan, seeds, jobs)
     arrivals, repeat, measure, fill, intervals = plan
     options = {
         "device": None if device._file is None else device.name,
@@ -132,7 +136,8 @@ def _run(
         "intervals": intervals or None,
         "seeds": None if seeds == 1 else seeds,
     }
-    of_schemes = {"scheme": schemes[0]} if kind is Replay and schemes else {"schemes": schemes}
+    typed = None if schemes is None else [name if isinstance(name, str) else _Literal(name.__name__) for name in schemes]
+    of_schemes: dict[str, object] = {"scheme": typed[0]} if kind is Replay and typed else {"schemes": typed}
     command = call(f"bimetal.{function}", _Literal(trace._origin), **of_schemes, **options)
     made = kind._of(core, command)
     known = {*trace.warnings}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bimetal import _core
 from bimetal._engines import CLUSTERS, Lost
 from bimetal._errors import BimetalWarning, SettingError, StudyError
+from bimetal._own import OwnScheme, only_names
 from bimetal._records import SweepPoint, SweepRow
 from bimetal._tables import Columns, Table, html_table, text_table, to_arrow, to_pandas
 from bimetal._trace import call
@@ -258,6 +259,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
+    if isinstance(value, type | OwnScheme):
+        only_names([value], "a sweep")
     if hasattr(value, "tolist"):
         return value.tolist()
     is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes)

@@ -9,6 +9,7 @@ mod advise;
 mod catalogue;
 mod device;
 mod error;
+mod own;
 mod paper;
 mod progress;
 mod run;
@@ -31,5 +32,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     paper::register(module)?;
     sweep::register(module)?;
     advise::register(module)?;
+    own::register(module)?;
     catalogue::register(module)
 }

@@ -1,5 +1,7 @@
 //! Replays and what came of them.
 
+use std::sync::Arc;
+
 use bimetal_core::device::Device;
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::Plan;
@@ -12,7 +14,8 @@ use bimetal_study::{StudyError, arrivals, compare, headline, html};
 use pyo3::prelude::*;
 
 use crate::error::{Raise, exception, json};
-use crate::stop::interruptible;
+use crate::own::{self, Class, Errand};
+use crate::stop::{interruptible, interruptible_by};
 use crate::trace::Trace;
 
 /// Schemes side by side, or one alone.
@@ -89,14 +92,16 @@ pub fn table(listing: Listing) -> Table {
     (listing.heads, listing.rows)
 }
 
-/// Runs schemes, all that the device allows if none is named, on the device of a device file or one fitted to the trace.
+/// Runs schemes, all that the device allows if none is named, on the device of a device file or one fitted to the trace. Those
+/// of `classes` are known by their names as long as it runs.
 #[pyfunction]
-#[pyo3(signature = (trace, schemes, device, settings, arrivals, repeat, measure, fill, intervals, seeds, jobs))]
+#[pyo3(signature = (trace, schemes, classes, device, settings, arrivals, repeat, measure, fill, intervals, seeds, jobs))]
 #[expect(clippy::too_many_arguments, reason = "one for each option of the command; called from one place, by name")]
 fn compare_schemes(
     py: Python<'_>,
     trace: &Trace,
     schemes: Option<Vec<String>>,
+    classes: Vec<Class>,
     device: Option<&str>,
     settings: Vec<(String, String)>,
     arrivals: Option<&str>,
@@ -110,6 +115,8 @@ fn compare_schemes(
     let arrivals = arrivals.map(arrivals::parse).transpose().map_err(|text| exception(py, "SettingError", &text))?;
     let plan = Plan { passes: repeat, measured_passes: measure, fill, intervals, ..Plan::default() };
     let replays = Replays::of(plan, arrivals, &trace.workload.facts);
+    let errand = Arc::new(Errand::default());
+    let _loans = own::lend(py, classes, &errand)?;
     let schemes = schemes.map_or_else(|| Ok(Schemes::all()), |names| Schemes::named(&names));
     let schemes = schemes.map_err(|error| error.raise(py))?;
     let device = device.map(Device::from_toml).transpose().map_err(|error| error.raise(py))?;
@@ -118,7 +125,10 @@ fn compare_schemes(
         let prepared = prepare(workload, device, &schemes, &settings)?;
         compare::run(&prepared, &replays, seeds, jobs, stop)
     };
-    let comparison = interruptible(py, |stop| run(workload, stop))?.map_err(|error| error.raise(py))?;
+    let comparison = interruptible_by(py, &errand.stop, |stop| run(workload, stop))?;
+    // What a class raised comes before what became of the work for that reason.
+    errand.end()?;
+    let comparison = comparison.map_err(|error| error.raise(py))?;
     Ok(Comparison { comparison, workload: trace.workload.clone() })
 }
 

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -14,14 +15,60 @@ use pyo3::prelude::*;
 /// How often signals are looked at.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether work is to end.
+/// Whether work is to end. Copies are about the same work.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<State>);
+
 #[derive(Debug, Default)]
-pub struct Stop(AtomicBool);
+struct State {
+    is_set: AtomicBool,
+    /// The threads that call Python for the work, one entry for each object that is called.
+    callers: Mutex<Vec<u64>>,
+}
 
 impl Stop {
     /// Whether to go on.
     pub fn flow(&self) -> ControlFlow<()> {
-        if self.0.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Whether the work is to end.
+    pub fn is_set(&self) -> bool {
+        self.0.is_set.load(Ordering::Relaxed)
+    }
+
+    /// The work is to end.
+    pub fn set(&self) {
+        self.0.is_set.store(true, Ordering::Relaxed);
+    }
+
+    /// A thread, by the number that Python gives it, begins to call Python.
+    pub fn enter(&self, thread: u64) {
+        self.callers().push(thread);
+    }
+
+    /// It calls no longer.
+    pub fn leave(&self, thread: u64) {
+        let mut callers = self.callers();
+        if let Some(at) = callers.iter().position(|&caller| caller == thread) {
+            callers.swap_remove(at);
+        }
+    }
+
+    /// Interrupts what those threads do in Python: the code of a scheme may never come to an end.
+    fn interrupt(&self, py: Python<'_>) {
+        let callers = self.callers().clone();
+        if callers.is_empty() {
+            return;
+        }
+        let interrupted = py.import("bimetal._own").and_then(|module| module.getattr("interrupt")?.call1((callers,)));
+        if let Err(error) = interrupted {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    fn callers(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        self.0.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -51,11 +98,17 @@ impl bimetal_papers::Progress for Stop {
 /// # Errors
 /// What a signal's handler raised.
 pub fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
-    let stop = Stop::default();
+    interruptible_by(py, &Stop::default(), work)
+}
+
+/// The same for work that others can stop, too.
+///
+/// # Errors
+/// What a signal's handler raised.
+pub fn interruptible_by<T: Send>(py: Python<'_>, stop: &Stop, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
     py.detach(|| {
         thread::scope(|scope| {
             let (end, ended) = channel::<()>();
-            let stop = &stop;
             let worker = scope.spawn(move || {
                 // Dropped at the end, also that of a panic.
                 let _end = end;
@@ -66,8 +119,11 @@ pub fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> T + Se
                 if raised.is_none()
                     && let Err(error) = Python::attach(|py| py.check_signals())
                 {
-                    stop.0.store(true, Ordering::Relaxed);
+                    stop.set();
                     raised = Some(error);
+                }
+                if stop.is_set() {
+                    Python::attach(|py| stop.interrupt(py));
                 }
             }
             let result = worker.join().unwrap_or_else(|panic| resume_unwind(panic));

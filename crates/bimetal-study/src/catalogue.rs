@@ -105,16 +105,21 @@ pub struct TargetItem {
     pub goal: Goal,
 }
 
+/// The regions that a scheme asks for, in words.
+pub fn regions(regions: Regions) -> &'static str {
+    match regions {
+        Regions::One => "one",
+        Regions::FastAndSlow => "fast and slow",
+        Regions::DualMode => "one, in two cell modes",
+        Regions::FlashOverDisk => "one, over disks",
+    }
+}
+
 impl SchemeItem {
     /// The catalogue entry of a scheme.
     pub fn of(spec: &SchemeSpec) -> Self {
-        let regions = match spec.regions {
-            Regions::One => "one",
-            Regions::FastAndSlow => "fast and slow",
-            Regions::DualMode => "one, in two cell modes",
-            Regions::FlashOverDisk => "one, over disks",
-        };
         let (parameters, adapts) = ((spec.parameters)(), spec.adapts.to_vec());
+        let regions = regions(spec.regions);
         Self { name: spec.name, summary: spec.summary, source: spec.source, regions, parameters, adapts }
     }
 }

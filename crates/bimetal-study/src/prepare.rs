@@ -113,22 +113,21 @@ impl Schemes {
         Self { specs: SCHEMES.to_vec(), optional: true }
     }
 
-    /// The schemes of these names, in this order; `all` is the whole registry.
+    /// The schemes of these names, in this order; `all` is the whole registry, after which come those that it does not have.
     ///
     /// # Errors
     /// An unknown name. The message lists the valid ones.
     pub fn named(names: &[String]) -> Result<Self, BuildError> {
-        if names.iter().any(|name| name == "all") {
-            return Ok(Self::all());
-        }
-        let mut specs: Vec<&'static SchemeSpec> = Vec::new();
-        for name in names {
+        let is_all = |name: &String| name == "all";
+        let optional = names.iter().any(is_all);
+        let mut specs = if optional { SCHEMES.to_vec() } else { Vec::new() };
+        for name in names.iter().filter(|name| !is_all(name)) {
             let spec = scheme::find(name)?;
             if !specs.iter().any(|known| known.name == spec.name) {
                 specs.push(spec);
             }
         }
-        Ok(Self { specs, optional: false })
+        Ok(Self { specs, optional })
     }
 }
 

@@ -15,10 +15,11 @@ mod model;
 mod saved;
 
 use std::fmt::{self, Display};
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::entry::{Constructor, construct};
-use super::{Metrics, ParameterSet, Scheme, SchemeSpec, Shape};
+use super::{Metrics, ParameterSet, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::{Checked, SimMedia, Simulation};
 use crate::request::{Op, Request};
 use crate::save::Save;
@@ -132,25 +133,39 @@ impl Running {
         let &Case { subject, device, settings, filled, seed } = case;
         let shape = device.shape(subject.spec.regions);
         let made = (subject.checked)(&shape, &owned(settings), None);
-        let mut scheme = made.unwrap_or_else(|error| panic!("{error}"));
-        let mut media = device.media(&shape);
+        let running = Self::over(made.unwrap_or_else(|error| panic!("{error}")), device, &shape, filled, seed);
+        checked(running.scheme.as_ref(), "at the start");
+        running
+    }
+
+    fn over(scheme: Box<dyn Scheme<Media>>, device: &Device, shape: &Shape, filled: bool, seed: u64) -> Self {
+        let (mut scheme, mut media) = (scheme, device.media(shape));
         if filled {
             media.begin(&NOTHING, 0);
             scheme.fill(&mut media);
-            checked(scheme.as_ref(), "when filled");
         }
         Self { scheme, media, model: Model::new(shape.logical_sectors, filled, seed) }
+    }
+
+    fn step(&mut self, request: &Request) -> Result<(), String> {
+        self.model.step(&mut self.media, self.scheme.as_mut(), request)
+    }
+
+    /// Serves a request, and then has some idle time now and then.
+    fn step_and_rest(&mut self, number: u64, requests: u64) -> Result<(), String> {
+        let request = self.model.request(number * 20 / requests);
+        self.step(&request)?;
+        if number.is_multiple_of(64) {
+            self.media.begin_background();
+            self.scheme.idle(&mut self.media, 8);
+        }
+        Ok(())
     }
 
     /// Serves random requests, with some idle time.
     fn serve(&mut self, requests: u64) {
         for number in 0..requests {
-            let request = self.model.request(number * 20 / requests);
-            self.model.step(&mut self.media, self.scheme.as_mut(), &request);
-            if number % 64 == 0 {
-                self.media.begin_background();
-                self.scheme.idle(&mut self.media, 8);
-            }
+            self.step_and_rest(number, requests).unwrap_or_else(|wrong| panic!("{wrong}"));
             if number % (requests / 50).max(1) == 0 {
                 checked(self.scheme.as_ref(), "between requests");
             }
@@ -159,12 +174,12 @@ impl Running {
     }
 
     /// Reads all sectors.
-    fn read_all(&mut self, sectors: u64) {
+    fn read_all(&mut self, sectors: u64) -> Result<(), String> {
         for sector in (0..sectors).step_by(256) {
             let sectors = 256.min(sectors - sector) as u32;
-            let request = Request { arrival_ns: 0, sector, sectors, op: Op::Read, handle: 0 };
-            self.model.step(&mut self.media, self.scheme.as_mut(), &request);
+            self.step(&Request { arrival_ns: 0, sector, sectors, op: Op::Read, handle: 0 })?;
         }
+        Ok(())
     }
 }
 
@@ -183,8 +198,36 @@ pub fn returns_what_was_written(
 ) {
     Case { subject, device, settings, filled, seed }.run(|mut running| {
         running.serve(requests);
-        running.read_all(device.shape(subject.spec.regions).logical_sectors);
+        let read = running.read_all(device.shape(subject.spec.regions).logical_sectors);
+        read.unwrap_or_else(|wrong| panic!("{wrong}"));
     });
+}
+
+/// The same for a scheme that its caller has made for this device, and without a panic: `goes_on` is asked after each request. Returns
+/// the state of the media at the end, which is that of any other run with the same arguments if the scheme repeats itself.
+///
+/// # Errors
+/// The first sector that reads as something else than was written.
+pub fn try_out(
+    scheme: Box<dyn Scheme<Media>>,
+    (device, regions): (&Device, Regions),
+    filled: bool,
+    requests: u64,
+    seed: u64,
+    goes_on: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<Vec<u8>, String> {
+    let shape = device.shape(regions);
+    let mut running = Running::over(scheme, device, &shape, filled, seed);
+    for number in 0..requests {
+        if goes_on().is_break() {
+            return Ok(Vec::new());
+        }
+        running.step_and_rest(number, requests)?;
+    }
+    running.read_all(shape.logical_sectors)?;
+    let mut state = Vec::new();
+    running.media.save(&mut state);
+    Ok(state)
 }
 
 /// The same on every device for each other word of each parameter that is a choice. A combination that a device cannot have is passed

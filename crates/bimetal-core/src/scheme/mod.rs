@@ -37,7 +37,7 @@ mod unitmap;
 mod wlaftl;
 
 pub use contract::{Adaptation, Metrics, RegionShape, Regions, Scheme, SchemeSpec, Shape};
-pub use entry::{Constructor, Entry, add};
+pub use entry::{Constructor, Entry, Loan, add, lend};
 pub use parameters::{ParameterError, ParameterSet, ParameterSpec, Value};
 pub use space::{OneRegion, logical_pages};
 
@@ -193,12 +193,13 @@ pub fn restore<M: Media + 'static>(
     construct(name, shape, settings, Some(bytes))
 }
 
-/// Finds the scheme `name`.
+/// Finds the scheme `name`, of the registry or lent.
 ///
 /// # Errors
 /// An unknown name; the error lists the known names.
 pub fn find(name: &str) -> Result<&'static SchemeSpec, BuildError> {
-    SCHEMES.iter().copied().find(|spec| spec.name == name).ok_or_else(|| unknown(name))
+    let known = SCHEMES.iter().copied().find(|spec| spec.name == name);
+    known.or_else(|| entry::lent(name)).ok_or_else(|| unknown(name))
 }
 
 fn unknown(name: &str) -> BuildError {

@@ -60,7 +60,10 @@ impl Model {
     }
 
     /// Serves a request, and holds what a read gives against what was written.
-    pub fn step(&mut self, media: &mut Media, scheme: &mut dyn Scheme<Media>, request: &Request) {
+    ///
+    /// # Errors
+    /// The first sector that reads as something else.
+    pub fn step(&mut self, media: &mut Media, scheme: &mut dyn Scheme<Media>, request: &Request) -> Result<(), String> {
         let now = media.end();
         media.begin(request, now);
         scheme.serve(media, request);
@@ -70,23 +73,20 @@ impl Model {
             match (request.op, *sector) {
                 (Op::Write, _) => *sector = Content::Token(media.written_token(index)),
                 (Op::Trim, Content::Token(token) | Content::Free(token)) => *sector = Content::Free(token),
-                (Op::Read, Content::Token(token)) => {
-                    assert_eq!(
-                        media.read_token(index),
-                        token,
-                        "sector {} of {request:?}",
-                        request.sector + u64::from(index)
-                    );
-                }
-                (Op::Read, Content::Free(token)) => {
+                (Op::Read, content) => {
                     let read = media.read_token(index);
-                    assert!(
-                        read == token || read == Media::ZEROS || read == 0,
-                        "free sector {} of {request:?} reads {read}",
-                        request.sector + u64::from(index)
-                    );
+                    let (is_right, kind) = match content {
+                        Content::Token(token) => (read == token, "sector"),
+                        Content::Free(token) => (read == token || read == Media::ZEROS || read == 0, "free sector"),
+                    };
+                    if !is_right {
+                        let sector = request.sector + u64::from(index);
+                        let (Content::Token(token) | Content::Free(token)) = content;
+                        return Err(format!("{kind} {sector} of {request:?} reads {read}, written was {token}"));
+                    }
                 }
             }
         }
+        Ok(())
     }
 }

@@ -1,0 +1,126 @@
+//! The media that a scheme in Python is handed: its verbs are recorded, and performed when the call has ended.
+
+use bimetal_core::chip::CellMode;
+use bimetal_core::media::{Cause, Stream};
+use bimetal_core::request::{self, Op};
+use pyo3::prelude::*;
+
+use super::recorder::Recorder;
+use crate::error::exception;
+
+/// A request of the host, as the scheme sees it.
+#[pyclass(frozen, get_all, module = "bimetal._core")]
+#[derive(Clone, Debug)]
+pub struct Request {
+    number: u64,
+    op: &'static str,
+    sector: u64,
+    sectors: u32,
+}
+
+impl Request {
+    pub fn of(number: u64, request: &request::Request) -> Self {
+        let op = match request.op {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Trim => "trim",
+        };
+        Self { number, op, sector: request.sector, sectors: request.sectors }
+    }
+}
+
+impl std::fmt::Display for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { number, op, sector, sectors } = self;
+        write!(f, "request {number} ({op} of {sectors} sectors at sector {sector})")
+    }
+}
+
+/// The media.
+#[pyclass(module = "bimetal._core")]
+pub struct Media {
+    pub recorder: Recorder,
+    pub request: Option<Request>,
+}
+
+fn broken<T>(py: Python<'_>, result: Result<T, String>) -> PyResult<T> {
+    result.map_err(|what| exception(py, "SchemeError", &what))
+}
+
+fn cause_of(py: Python<'_>, name: &str) -> PyResult<Cause> {
+    Cause::ALL.into_iter().find(|cause| cause.name() == name).ok_or_else(|| {
+        let known = Cause::ALL.map(Cause::name).join(", ");
+        exception(py, "SettingError", &format!("there is no cause `{name}`; there are: {known}"))
+    })
+}
+
+fn stream_of(py: Python<'_>, number: usize) -> PyResult<Stream> {
+    if number < Stream::MAX {
+        return Ok(Stream::new(number));
+    }
+    let last = Stream::MAX - 1;
+    Err(exception(py, "SettingError", &format!("there is no stream {number}; streams are 0 to {last}")))
+}
+
+#[pymethods]
+impl Media {
+    #[pyo3(signature = (block, *, stream=0))]
+    fn program(&mut self, py: Python<'_>, block: u32, stream: usize) -> PyResult<u32> {
+        let stream = stream_of(py, stream)?;
+        broken(py, self.recorder.program(block, stream))
+    }
+
+    #[pyo3(signature = (block, *, cause="gc", stream=0))]
+    fn pad(&mut self, py: Python<'_>, block: u32, cause: &str, stream: usize) -> PyResult<u32> {
+        let (stream, cause) = (stream_of(py, stream)?, cause_of(py, cause)?);
+        broken(py, self.recorder.pad(block, stream, cause))
+    }
+
+    #[pyo3(signature = (place, block, *, cause="gc", stream=0))]
+    fn copy(&mut self, py: Python<'_>, place: u32, block: u32, cause: &str, stream: usize) -> PyResult<u32> {
+        let (stream, cause) = (stream_of(py, stream)?, cause_of(py, cause)?);
+        broken(py, self.recorder.copy(place, block, stream, cause))
+    }
+
+    #[pyo3(signature = (place, *, cause="host"))]
+    fn read(&mut self, py: Python<'_>, place: u32, cause: &str) -> PyResult<()> {
+        let cause = cause_of(py, cause)?;
+        broken(py, self.recorder.read(place, cause))
+    }
+
+    #[pyo3(signature = (block, *, slc=false, cause="gc"))]
+    fn erase(&mut self, py: Python<'_>, block: u32, slc: bool, cause: &str) -> PyResult<()> {
+        let cause = cause_of(py, cause)?;
+        let mode = if slc { CellMode::Slc } else { CellMode::Native };
+        broken(py, self.recorder.erase(block, mode, cause))
+    }
+
+    fn place(&self, page: u32) -> Option<u32> {
+        self.recorder.place(page)
+    }
+
+    fn page(&self, place: u32) -> Option<u32> {
+        self.recorder.page(place)
+    }
+
+    fn places(&mut self, py: Python<'_>, block: u32) -> PyResult<Vec<u32>> {
+        broken(py, self.recorder.places(block))
+    }
+
+    fn valid(&mut self, py: Python<'_>, block: u32) -> PyResult<u32> {
+        broken(py, self.recorder.block(block)).map(|(valid, _, _)| valid)
+    }
+
+    fn room(&mut self, py: Python<'_>, block: u32) -> PyResult<u32> {
+        broken(py, self.recorder.block(block)).map(|(_, room, _)| room)
+    }
+
+    fn erases(&mut self, py: Python<'_>, block: u32) -> PyResult<u32> {
+        broken(py, self.recorder.block(block)).map(|(_, _, erases)| erases)
+    }
+
+    #[getter]
+    fn request(&self) -> Option<Request> {
+        self.request.clone()
+    }
+}

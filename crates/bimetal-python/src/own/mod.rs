@@ -1,0 +1,87 @@
+//! Schemes that are classes of Python, for small studies.
+//!
+//! A scheme is compiled for every type of media, and an object of Python cannot hold a reference into the simulation. So the object
+//! talks to a recorder: the verbs of the seam return nothing that a scheme decides by, and can be performed when the call has ended.
+//! [`recorder`] finds out at once what is against the rules, where the author's own line is still on the stack; [`guest`] is the scheme
+//! between the two; [`perform`] does what was recorded. The registry has such a scheme on loan while a function runs.
+
+mod check;
+mod guest;
+mod layout;
+mod media;
+mod perform;
+mod recorder;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bimetal_core::scheme::{self, BuildError, Entry, Loan, Regions, SchemeSpec};
+use bimetal_study::catalogue;
+use pyo3::prelude::*;
+
+use crate::error::exception;
+pub use guest::Errand;
+use guest::{Guest, interned};
+
+/// A class: name, summary, regions in the words of `list schemes`, and itself.
+pub type Class = (String, String, String, Py<PyAny>);
+
+/// Lends classes to the registry, for an errand.
+///
+/// # Errors
+/// A name that is taken, regions that no device has.
+pub fn lend(py: Python<'_>, classes: Vec<Class>, errand: &Arc<Errand>) -> PyResult<Vec<Loan>> {
+    classes.into_iter().map(|class| lend_one(py, class, errand)).collect()
+}
+
+fn lend_one(py: Python<'_>, class: Class, errand: &Arc<Errand>) -> PyResult<Loan> {
+    let (name, _, _, _) = &class;
+    let wrong = |what: String| exception(py, "SchemeError", &format!("`{name}`: {what}"));
+    let spec = spec(&class).map_err(wrong)?;
+    let errand = Arc::clone(errand);
+    let object = class.3.clone_ref(py);
+    let entry = Entry::simulated(
+        spec,
+        Box::new(move |shape, _, _| {
+            match Guest::new(&object, format!("`{}`", spec.name), shape, Arc::clone(&errand)) {
+                Ok(guest) => Ok(Box::new(guest)),
+                Err(reason) => Err(BuildError::Device { scheme: spec.name, reason }),
+            }
+        }),
+    );
+    scheme::lend(entry).map_err(|error| wrong(format!("{error}, or wait for the other one's end")))
+}
+
+/// The regions that a class asks for.
+fn regions_of(class: &Class) -> Result<Regions, String> {
+    const KNOWN: [Regions; 3] = [Regions::One, Regions::FastAndSlow, Regions::DualMode];
+    KNOWN.into_iter().find(|&known| catalogue::regions(known) == class.2).ok_or_else(|| {
+        let known = KNOWN.map(|known| format!("`{}`", catalogue::regions(known))).join(", ");
+        format!("`regions` is `{}`; for a scheme in Python it is one of {known}", class.2)
+    })
+}
+
+/// The registry line of a class. It lives as long as the program, and classes of the same line share it.
+fn spec(class: &Class) -> Result<&'static SchemeSpec, String> {
+    static KNOWN: Mutex<Vec<&'static SchemeSpec>> = Mutex::new(Vec::new());
+    let regions = regions_of(class)?;
+    let (name, summary, _, _) = class;
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let same =
+        |spec: &&SchemeSpec| (spec.name, spec.summary, spec.regions) == (name.as_str(), summary.as_str(), regions);
+    if let Some(&spec) = known.iter().find(|spec| same(spec)) {
+        return Ok(spec);
+    }
+    let (name, summary, source) = (interned(name), interned(summary), "a class of Python");
+    let (parameters, adapts, version): (fn() -> _, &[_], _) = (Vec::new, &[], 1);
+    let spec: &SchemeSpec =
+        Box::leak(Box::new(SchemeSpec { name, summary, source, regions, parameters, adapts, version }));
+    known.push(spec);
+    Ok(spec)
+}
+
+/// Adds what is here to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<media::Media>()?;
+    module.add_class::<media::Request>()?;
+    check::register(module)
+}
