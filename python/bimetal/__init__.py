@@ -5,8 +5,9 @@
 >>> bimetal.compare(trace, schemes=["pagemap", "chang", "hyssd"])
 
 A :class:`Trace` is replayed by :func:`compare` through several management schemes, by :func:`replay` through one, on a
-:class:`Device`; a class that derives from :class:`OwnScheme` is a scheme, too. :func:`sweep` tries many devices, :func:`advise` finds the cheapest that meets goals. Results are those
-of the command line, as frozen dataclasses with its JSON's names.
+:class:`Device`; a class that derives from :class:`OwnScheme` is a scheme, too. :func:`sweep` tries many devices,
+:func:`advise` finds the cheapest that meets goals. Results are those of the command line, as frozen dataclasses with
+its JSON's names.
 """
 
 from bimetal import _core
@@ -158,9 +159,9 @@ __all__ = [
     "Price",
     "PriceStep",
     "Profile",
+    "Region",
     "RegionFacts",
     "RegionRow",
-    "Region",
     "Relative",
     "Replay",
     "ReplayFacts",

@@ -38,7 +38,7 @@ VERSION: Final[str]
 
 _Table = tuple[list[str], list[list[str]]]
 _Settings = Sequence[tuple[str, str]]
-_Class = tuple[str, str, str, type]
+_Class = tuple[str, str, type]
 _Cause = Literal["host", "gc", "fold", "migrate_up", "migrate_down", "wear_level", "scan", "meta"]
 
 @final
@@ -111,14 +111,18 @@ class Request:
     @property
     def sectors(self) -> int:
         """The number of sectors."""
+    @property
+    def handle(self) -> int:
+        """The placement handle that the host gives; 0 where it gives none."""
 
 @final
 class Media:
     """The flash of a device, as a scheme in Python uses it.
 
-    Operations take place in the order of the calls, when the method of the scheme has returned. What is against the rules of flash
-    or would lose data is a :class:`SchemeError` at once. Pages of a block are programmed in order, each once per erase; all blocks
-    are erased at the start. Each operation has a cause, by which results tell operations apart.
+    Operations take place in the order of the calls, when the method of the scheme has returned. What is against the
+    rules of flash or would lose data is a :class:`SchemeError` at once. Pages of a block are programmed in order, each
+    once per erase; all blocks are erased at the start. Each operation has a cause, by which results tell operations
+    apart.
     """
 
     def program(self, block: int, *, stream: int = 0) -> int:
@@ -127,7 +131,7 @@ class Media:
         ``stream`` is a number below 16 by which results tell apart what shares blocks.
         """
     def pad(self, block: int, *, cause: _Cause = "gc", stream: int = 0) -> int:
-        """Program a page that holds nothing of the host's: to fill a block up, or a table of the scheme. Return its place."""
+        """Program a page that holds nothing of the host's: a gap, or a table of the scheme. Return its place."""
     def copy(self, place: int, block: int, *, cause: _Cause = "gc", stream: int = 0) -> int:
         """Copy the page at a place to the next free page of a block, also of another region. Return the new place.
 
@@ -140,7 +144,7 @@ class Media:
     def place(self, page: int) -> int | None:
         """Return where the valid copy of a page of the host is; ``None`` if it has no data."""
     def page(self, place: int) -> int | None:
-        """Return which page of the host a place has the newest data of; ``None`` if its content is old or none of the host's."""
+        """Return the page whose newest data a place holds; ``None`` if its content is old or none of the host's."""
     def places(self, block: int) -> list[int]:
         """Return the places of a block's valid pages, in order."""
     def valid(self, block: int) -> int:
@@ -226,7 +230,7 @@ def sweep(
     jobs: int,
     progress: Callable[[int, int], object] | None,
 ) -> Rows: ...
-def check_scheme(class_: _Class, requests: int, seed: int) -> None: ...
+def check_scheme(scheme: _Class, requests: int, seed: int) -> None: ...
 def compare_schemes(
     trace: Trace,
     schemes: Sequence[str] | None,

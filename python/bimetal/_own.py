@@ -40,7 +40,7 @@ class Shape:
 
     #: Pages that the host sees, numbered from 0.
     pages: int
-    #: Bytes of a page: of the largest flash page of the device. Where flash pages are smaller, a page is several of them.
+    #: Bytes of a page, the largest flash page of the device. In regions of smaller ones a page is several of them.
     page_bytes: int
     #: The fast region first, the slow one last.
     regions: tuple[Region, ...]
@@ -56,15 +56,14 @@ class Shape:
 class OwnScheme:
     """What a scheme in Python derives from. ``write`` is all that has to be written.
 
-    Each replay makes an object of its own. The host's requests are cut into pages, and the methods are called page by page. They
-    decide by what the scheme knows of its device and of the requests so far; there is no clock and no data. A page of which the
-    host writes a part is read before the call and programmed whole, and pages without data are read as zeros without a call.
+    Each replay makes an object of its own. The host's requests are cut into pages, and the methods are called page by
+    page. They decide by what the scheme knows of its device and of the requests so far; there is no clock and no data.
+    A page of which the host writes a part is read before the call and programmed whole, and pages without data are read
+    as zeros without a call.
     """
 
     #: Its name in tables; by default that of the class.
     name: ClassVar[str] = ""
-    #: What it is, in a line.
-    summary: ClassVar[str] = ""
     #: Regions that it asks of a device, in the words of :func:`bimetal.schemes`: ``one``, ``fast and slow`` or
     #: ``one, in two cell modes``.
     regions: ClassVar[Regions] = "one"
@@ -76,8 +75,8 @@ class OwnScheme:
     def write(self, media: Media, page: int) -> None:
         """Serve a write of the host: decide where ``page`` goes, and call :meth:`Media.program`.
 
-        The copy of the page so far is invalid from here on. If there is no room the scheme makes some: it copies the valid pages
-        of a block and erases the block.
+        The copy of the page so far is invalid from here on. If there is no room the scheme makes some: it copies the
+        valid pages of a block and erases the block.
         """
         raise NotImplementedError(f"`{type(self).__name__}` has no `write`")
 
@@ -94,7 +93,7 @@ class OwnScheme:
         """Do background work in idle time, as much as ``pages`` copies of a page take."""
 
     def fill(self, media: Media, page: int) -> None:
-        """Write a page before the first request: each page of the device once, in order. By default as :meth:`write` does."""
+        """Write a page before the first request: each page of the device once, in order. By default as a write."""
         self.write(media, page)
 
     def figures(self) -> dict[str, float]:
@@ -109,8 +108,8 @@ AnyScheme = str | type[OwnScheme]
 def check_scheme(scheme: type[OwnScheme], *, requests: int = 1000, seed: int = 1) -> None:
     """Hold a scheme to what every built-in scheme is held to: data come back as written, and runs repeat to the bit.
 
-    Small devices of all shapes, sound ones and ones with failing blocks, full or empty at the start, serve random writes, reads and
-    trims of any length with idle time between them. The data of each sector are followed.
+    Small devices of all shapes, sound ones and ones with failing blocks, full or empty at the start, serve random
+    writes, reads and trims of any length with idle time between them. The data of each sector are followed.
 
     Parameters
     ----------
@@ -124,8 +123,8 @@ def check_scheme(scheme: type[OwnScheme], *, requests: int = 1000, seed: int = 1
     Raises
     ------
     SchemeError
-        The first violation, with the device, the request's number from 0, and the page. Where the scheme's code raised it,
-        ``__cause__`` is the original exception.
+        The first violation, with the device, the request's number from 0, and the page. Where the scheme's code raised
+        it, ``__cause__`` is the original exception.
 
     """
     if requests < 1:
@@ -133,18 +132,18 @@ def check_scheme(scheme: type[OwnScheme], *, requests: int = 1000, seed: int = 1
     _core.check_scheme(line(scheme), requests, seed)
 
 
-_Line = tuple[str, str, str, type[OwnScheme]]
+_Line = tuple[str, str, type[OwnScheme]]
 
 
 def line(scheme: object) -> _Line:
-    """Return what is registered of a class: its name, its summary, its regions and itself."""
+    """Return what is registered of a class: its name, its regions and itself."""
     if not (isinstance(scheme, type) and issubclass(scheme, OwnScheme)):
-        hint = "hint: the name of one of `bimetal.schemes()`, or a class that derives from `bimetal.OwnScheme`, not an object"
+        hint = "hint: a name in `bimetal.schemes()`, or a class that derives from `bimetal.OwnScheme`, not an object"
         raise SchemeError(f"{scheme!r} is no scheme; {hint}")
-    name = scheme.name or scheme.__name__
+    name = str(scheme.name or scheme.__name__)
     if name == "all" or not name.isprintable() or any(char in " ,`" for char in name):
         raise SchemeError(f"{name!r} is no name of a scheme; hint: letters, digits and `-`")
-    return name, scheme.summary, scheme.regions, scheme
+    return name, str(scheme.regions), scheme
 
 
 def only_names(schemes: Iterable[object], what: str) -> None:

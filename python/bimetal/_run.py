@@ -91,8 +91,9 @@ def compare(
     """Run several schemes on the same requests, ``all`` that the device allows if none is named.
 
     A scheme is a name, or a class that derives from :class:`OwnScheme`. The first is the one that others are compared
-    with. ``seeds`` above 1 replays each with that many seeds, from the device's own on, for ``Result.spread``. ``jobs`` is how many run at once, by default as many as there are
-    processors; the other parameters are those of :func:`replay`.
+    with. ``seeds`` above 1 replays each with that many seeds, from the device's own on, for ``Result.spread``. ``jobs``
+    is how many run at once, by default as many as there are processors; the other parameters are those of
+    :func:`replay`.
     """
     names = list(schemes) if isinstance(schemes, Iterable) and not isinstance(schemes, str) else [schemes]
     if not names:
@@ -121,10 +122,11 @@ def _run(
     seeds: int,
     jobs: int,
 ) -> _Result:
-    classes = list(dict.fromkeys(line(scheme) for scheme in schemes or [] if not isinstance(scheme, str)))
-    names = None if schemes is None else [scheme if isinstance(scheme, str) else line(scheme)[0] for scheme in schemes]
-    of_device = (device._file, list(settings.items()))
-    core = _core.compare_schemes(trace._requests, names, classes, *of_device, *plan, seeds, jobs)
+    asked = schemes or ()
+    classes = list(dict.fromkeys(line(scheme) for scheme in asked if not isinstance(scheme, str)))
+    names = [scheme if isinstance(scheme, str) else line(scheme)[0] for scheme in asked] or None
+    of_device = list(settings.items())
+    core = _core.compare_schemes(trace._requests, names, classes, device._file, of_device, *plan, seeds, jobs)
     arrivals, repeat, measure, fill, intervals = plan
     options = {
         "device": None if device._file is None else device.name,
@@ -136,7 +138,7 @@ def _run(
         "intervals": intervals or None,
         "seeds": None if seeds == 1 else seeds,
     }
-    typed = None if schemes is None else [name if isinstance(name, str) else _Literal(name.__name__) for name in schemes]
+    typed = [scheme if isinstance(scheme, str) else _Literal(scheme.__name__) for scheme in asked] or None
     of_schemes: dict[str, object] = {"scheme": typed[0]} if kind is Replay and typed else {"schemes": typed}
     command = call(f"bimetal.{function}", _Literal(trace._origin), **of_schemes, **options)
     made = kind._of(core, command)

@@ -1,6 +1,6 @@
 //! Bimetal for Python: converts arguments, releases the interpreter, calls the study, hands results over as JSON.
 //!
-//! There is no logic here. What Python programs see is `python/bimetal`, which makes typed objects of what these functions
+//! There is no logic here, but for schemes that are classes of Python ([`own`]). What Python programs see is `python/bimetal`, which makes typed objects of what these functions
 //! return; the JSON is that of the command line.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

@@ -203,7 +203,8 @@ pub fn returns_what_was_written(
     });
 }
 
-/// The same for a scheme that its caller has made for this device, and without a panic: `goes_on` is asked after each request. Returns
+/// The same for a scheme that its caller has made for this device, and without a panic: `goes_on` is asked before each request. The
+/// scheme tells its figures now and then. Returns
 /// the state of the media at the end, which is that of any other run with the same arguments if the scheme repeats itself.
 ///
 /// # Errors
@@ -218,7 +219,12 @@ pub fn try_out(
 ) -> Result<Vec<u8>, String> {
     let shape = device.shape(regions);
     let mut running = Running::over(scheme, device, &shape, filled, seed);
+    let mut metrics = Metrics::default();
     for number in 0..requests {
+        if number.is_multiple_of(64) {
+            metrics.clear();
+            running.scheme.metrics(&mut metrics);
+        }
         if goes_on().is_break() {
             return Ok(Vec::new());
         }

@@ -3,7 +3,7 @@
 //! A scheme sees only its configuration, its own state, the request and the media. Its periods count requests or pages,
 //! not time. A new scheme is one file, one `mod` line and one line of the registry below. Help texts, golden rows and
 //! the tests of model, determinism and allocation iterate the registry. A scheme in another crate is the same file and
-//! is registered by [`add`]. [`contract`] describes what a scheme must provide.
+//! is registered by [`add`], and one that exists only for a time is lent by [`lend`]. [`contract`] describes what a scheme must provide.
 
 mod block_mapped;
 mod cftl;

@@ -13,19 +13,19 @@ use crate::stop::interruptible_by;
 
 /// Serves random requests on small devices of all shapes, filled and not.
 #[pyfunction]
-fn check_scheme(py: Python<'_>, class: Class, requests: u64, seed: u64) -> PyResult<()> {
+fn check_scheme(py: Python<'_>, scheme: Class, requests: u64, seed: u64) -> PyResult<()> {
     let wrong = |what: String| exception(py, "SchemeError", &what);
-    let regions = regions_of(&class).map_err(|what| wrong(format!("`{}`: {what}", class.0)))?;
+    let regions = regions_of(&scheme).map_err(|what| wrong(format!("`{}`: {what}", scheme.0)))?;
     for device in DEVICES {
         for filled in [true, false] {
             let state = if filled { "filled" } else { "not filled" };
-            let name = format!("`{}` on the device `{}`, {state}", class.0, device.name);
+            let name = format!("`{}` on the device `{}`, {state}", scheme.0, device.name);
             let mut states = Vec::with_capacity(2);
             for _ in 0..2 {
                 let errand = Arc::new(Errand::default());
                 let tried = interruptible_by(py, &errand.stop, |stop| {
                     let shape = device.shape(regions);
-                    let guest = Guest::new(&class.3, name.clone(), &shape, Arc::clone(&errand))?;
+                    let guest = Guest::new(&scheme.2, name.clone(), &shape, Arc::clone(&errand))?;
                     let goes_on = &mut || stop.flow();
                     try_out(Box::new(guest), (device, regions), filled, requests, seed, goes_on)
                 })?;

@@ -31,7 +31,11 @@ pub struct Errand {
 impl Errand {
     /// Ends the work with an error, unless another one has already.
     fn fail(&self, error: PyErr) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let late = if failure.is_none() { failure.replace(error) } else { Some(error) };
+        drop(failure);
+        // Its end may run code of Python, which another thread may have to wait for: not while the lock is held.
+        drop(late);
         self.stop.set();
     }
 

@@ -16,6 +16,7 @@ pub struct Request {
     op: &'static str,
     sector: u64,
     sectors: u32,
+    handle: u8,
 }
 
 impl Request {
@@ -25,13 +26,13 @@ impl Request {
             Op::Write => "write",
             Op::Trim => "trim",
         };
-        Self { number, op, sector: request.sector, sectors: request.sectors }
+        Self { number, op, sector: request.sector, sectors: request.sectors, handle: request.handle }
     }
 }
 
 impl std::fmt::Display for Request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { number, op, sector, sectors } = self;
+        let Self { number, op, sector, sectors, .. } = self;
         write!(f, "request {number} ({op} of {sectors} sectors at sector {sector})")
     }
 }

@@ -22,8 +22,8 @@ use crate::error::exception;
 pub use guest::Errand;
 use guest::{Guest, interned};
 
-/// A class: name, summary, regions in the words of `list schemes`, and itself.
-pub type Class = (String, String, String, Py<PyAny>);
+/// A class: name, regions in the words of `list schemes`, and itself.
+pub type Class = (String, String, Py<PyAny>);
 
 /// Lends classes to the registry, for an errand.
 ///
@@ -34,11 +34,11 @@ pub fn lend(py: Python<'_>, classes: Vec<Class>, errand: &Arc<Errand>) -> PyResu
 }
 
 fn lend_one(py: Python<'_>, class: Class, errand: &Arc<Errand>) -> PyResult<Loan> {
-    let (name, _, _, _) = &class;
+    let (name, _, _) = &class;
     let wrong = |what: String| exception(py, "SchemeError", &format!("`{name}`: {what}"));
     let spec = spec(&class).map_err(wrong)?;
     let errand = Arc::clone(errand);
-    let object = class.3.clone_ref(py);
+    let object = class.2.clone_ref(py);
     let entry = Entry::simulated(
         spec,
         Box::new(move |shape, _, _| {
@@ -54,27 +54,29 @@ fn lend_one(py: Python<'_>, class: Class, errand: &Arc<Errand>) -> PyResult<Loan
 /// The regions that a class asks for.
 fn regions_of(class: &Class) -> Result<Regions, String> {
     const KNOWN: [Regions; 3] = [Regions::One, Regions::FastAndSlow, Regions::DualMode];
-    KNOWN.into_iter().find(|&known| catalogue::regions(known) == class.2).ok_or_else(|| {
+    KNOWN.into_iter().find(|&known| catalogue::regions(known) == class.1).ok_or_else(|| {
         let known = KNOWN.map(|known| format!("`{}`", catalogue::regions(known))).join(", ");
-        format!("`regions` is `{}`; for a scheme in Python it is one of {known}", class.2)
+        format!("`regions` is `{}`; for a scheme in Python it is one of {known}", class.1)
     })
 }
 
 /// The registry line of a class. It lives as long as the program, and classes of the same line share it.
 fn spec(class: &Class) -> Result<&'static SchemeSpec, String> {
     static KNOWN: Mutex<Vec<&'static SchemeSpec>> = Mutex::new(Vec::new());
-    let regions = regions_of(class)?;
-    let (name, summary, _, _) = class;
+    let (name, regions) = (interned(&class.0), regions_of(class)?);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let same =
-        |spec: &&SchemeSpec| (spec.name, spec.summary, spec.regions) == (name.as_str(), summary.as_str(), regions);
-    if let Some(&spec) = known.iter().find(|spec| same(spec)) {
+    if let Some(&spec) = known.iter().find(|spec| (spec.name, spec.regions) == (name, regions)) {
         return Ok(spec);
     }
-    let (name, summary, source) = (interned(name), interned(summary), "a class of Python");
-    let (parameters, adapts, version): (fn() -> _, &[_], _) = (Vec::new, &[], 1);
-    let spec: &SchemeSpec =
-        Box::leak(Box::new(SchemeSpec { name, summary, source, regions, parameters, adapts, version }));
+    let spec: &SchemeSpec = Box::leak(Box::new(SchemeSpec {
+        name,
+        summary: "a class of Python",
+        source: "its author",
+        regions,
+        parameters: Vec::new,
+        adapts: &[],
+        version: 1,
+    }));
     known.push(spec);
     Ok(spec)
 }
