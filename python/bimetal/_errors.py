@@ -14,7 +14,7 @@ class DeviceError(BimetalError, ValueError):
 
 
 class SchemeError(BimetalError, ValueError):
-    """A scheme that is unknown, or that cannot run on the device."""
+    """A scheme that is unknown, that cannot run on the device, or whose code in Python is wrong."""
 
 
 class SettingError(BimetalError, ValueError):

@@ -331,6 +331,17 @@ mod tests {
     }
 
     #[test]
+    fn all_schemes_come_before_named_ones_that_they_are_not_among() {
+        let named = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            Schemes::named(&names).map(|schemes| (schemes.specs.len(), schemes.optional))
+        };
+        assert_eq!(named(&["pagemap", "pagemap", "chang"]), Ok((2, false)));
+        assert_eq!(named(&["pagemap", "all"]), Ok((SCHEMES.len(), true)));
+        assert!(named(&["all", "none"]).unwrap_err().to_string().starts_with("there is no scheme `none`"));
+    }
+
+    #[test]
     fn devices_of_a_layout_share_their_requests() {
         let request = |sector, op| Request { arrival_ns: 0, sector, sectors: 8, op, handle: 0 };
         let far = request(1 << 30, Op::Write);
