@@ -12,14 +12,20 @@ use crate::error::exception;
 #[pyclass(frozen, get_all, module = "bimetal._core")]
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// Requests that the scheme was asked to serve before, also in earlier passes of the trace.
     number: u64,
+    /// `read`, `write` or `trim`.
     op: &'static str,
+    /// The first 512-byte sector.
     sector: u64,
+    /// The number of sectors.
     sectors: u32,
+    /// The placement handle that the host gives; 0 where it gives none.
     handle: u8,
 }
 
 impl Request {
+    /// A request, and the number of those before it.
     pub fn of(number: u64, request: &request::Request) -> Self {
         let op = match request.op {
             Op::Read => "read",
@@ -37,10 +43,12 @@ impl std::fmt::Display for Request {
     }
 }
 
-/// The media.
+/// The flash of a device, as a scheme in Python uses it.
 #[pyclass(module = "bimetal._core")]
 pub struct Media {
+    /// What records the operations.
     pub recorder: Recorder,
+    /// The request being served.
     pub request: Option<Request>,
 }
 
@@ -65,30 +73,35 @@ fn stream_of(py: Python<'_>, number: usize) -> PyResult<Stream> {
 
 #[pymethods]
 impl Media {
+    /// Programs the page that the host writes, in the next free page of a block; returns its place.
     #[pyo3(signature = (block, *, stream=0))]
     fn program(&mut self, py: Python<'_>, block: u32, stream: usize) -> PyResult<u32> {
         let stream = stream_of(py, stream)?;
         broken(py, self.recorder.program(block, stream))
     }
 
+    /// Programs a page that holds nothing of the host's; returns its place.
     #[pyo3(signature = (block, *, cause="gc", stream=0))]
     fn pad(&mut self, py: Python<'_>, block: u32, cause: &str, stream: usize) -> PyResult<u32> {
         let (stream, cause) = (stream_of(py, stream)?, cause_of(py, cause)?);
         broken(py, self.recorder.pad(block, stream, cause))
     }
 
+    /// Copies the page at a place to the next free page of a block; returns the new place.
     #[pyo3(signature = (place, block, *, cause="gc", stream=0))]
     fn copy(&mut self, py: Python<'_>, place: u32, block: u32, cause: &str, stream: usize) -> PyResult<u32> {
         let (stream, cause) = (stream_of(py, stream)?, cause_of(py, cause)?);
         broken(py, self.recorder.copy(place, block, stream, cause))
     }
 
+    /// Reads the page at a place: for the host, or with another cause for the scheme.
     #[pyo3(signature = (place, *, cause="host"))]
     fn read(&mut self, py: Python<'_>, place: u32, cause: &str) -> PyResult<()> {
         let cause = cause_of(py, cause)?;
         broken(py, self.recorder.read(place, cause))
     }
 
+    /// Erases a block, which is programmed in SLC mode afterwards or in its native one.
     #[pyo3(signature = (block, *, slc=false, cause="gc"))]
     fn erase(&mut self, py: Python<'_>, block: u32, slc: bool, cause: &str) -> PyResult<()> {
         let cause = cause_of(py, cause)?;
@@ -96,30 +109,37 @@ impl Media {
         broken(py, self.recorder.erase(block, mode, cause))
     }
 
+    /// Where the valid copy of a page of the host is; `None` if it has no data.
     fn place(&self, page: u32) -> Option<u32> {
         self.recorder.place(page)
     }
 
+    /// The page whose newest data a place holds; `None` if its content is old or none of the host's.
     fn page(&self, place: u32) -> Option<u32> {
         self.recorder.page(place)
     }
 
+    /// The places of a block's valid pages, in order.
     fn places(&mut self, py: Python<'_>, block: u32) -> PyResult<Vec<u32>> {
         broken(py, self.recorder.places(block))
     }
 
+    /// The number of a block's valid pages.
     fn valid(&mut self, py: Python<'_>, block: u32) -> PyResult<u32> {
         broken(py, self.recorder.block(block)).map(|(valid, _, _)| valid)
     }
 
+    /// The number of pages that can be programmed before the block is full, in its present mode.
     fn room(&mut self, py: Python<'_>, block: u32) -> PyResult<u32> {
         broken(py, self.recorder.block(block)).map(|(_, room, _)| room)
     }
 
+    /// How often the scheme has erased a block.
     fn erases(&mut self, py: Python<'_>, block: u32) -> PyResult<u32> {
         broken(py, self.recorder.block(block)).map(|(_, _, erases)| erases)
     }
 
+    /// The request of the host that is being served; `None` while the device is filled or idle.
     #[getter]
     fn request(&self) -> Option<Request> {
         self.request.clone()
