@@ -77,6 +77,10 @@ pub struct ServeArgs {
     /// Where clients connect; by default the Unix socket `nbd.sock` in the store's directory
     #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
     pub listen: Option<Address>,
+    /// Show the device as this file, too, by FUSE: for `mkfs.ext4 FILE` and `mount -o loop FILE`. The file must be empty, or is
+    /// made and removed in the end
+    #[arg(long, value_name = "FILE")]
+    pub fuse: Option<PathBuf>,
     /// Let other machines connect, if the address can be reached by them and every client must use TLS
     #[arg(long)]
     pub remote: bool,
@@ -130,8 +134,8 @@ pub struct ServeArgs {
     /// Clients must have a certificate of one of these authorities (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
     pub tls_clients: Option<PathBuf>,
-    /// Run a command once clients can connect, with `$uri` set, and stop when it ends; its exit status becomes this
-    /// one's
+    /// Run a command once clients can connect, with `$uri` set, and `$fuse` to the file of `--fuse`, and stop when it ends; its
+    /// exit status becomes this one's
     #[arg(long, value_name = "COMMAND")]
     pub run: Option<String>,
 }

@@ -2,10 +2,12 @@
 
 mod stopping;
 
+use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bimetal_live::fuse::{self, MountError};
 use bimetal_live::nbd::{Address, ListenError, Options, Remote, TlsServer};
 use bimetal_live::runtime::{Listen, ServeError, Service, ServiceSettings, raise_open_files, systemd};
 use bimetal_live::store::{Directory, OpenOptions, Recovery, Store};
@@ -31,6 +33,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let store = Arc::new(store.map_err(|error| Failure::store(&args.store, error))?);
     let settings = ServiceSettings {
         listen: passed.map(Listen::Passed).or(args.listen.clone().map(Listen::At)).unwrap_or_default(),
+        fuse: args.fuse.clone(),
         export: args.export.clone(),
         nbd: options,
         stats: args.stats.clone(),
@@ -48,12 +51,17 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(stats) = service.stats_address() {
         inform(&format!("figures at {stats}"));
     }
+    if let Some(file) = service.file() {
+        inform(&format!("the device is the file {}", file.display()));
+    }
     let uri = service.uri().to_owned();
     if args.run.is_none() {
         output::print(&format!("{uri}\n"))?;
     }
     let stop = service.stop();
-    let running = args.run.as_ref().map(|command| stopping.run(command, &uri, files_before, stop)).transpose()?;
+    let mut variables = vec![("uri", OsString::from(&uri))];
+    variables.extend(service.file().map(|file| ("fuse", file.into())));
+    let running = args.run.as_ref().map(|command| stopping.run(command, variables, files_before, stop)).transpose()?;
     service.run().map_err(unserved)?;
     match running.map_or(Ok(None), |running| stopping.ended(&running))? {
         Some(status) if !status.success() => {
@@ -82,7 +90,7 @@ fn refuse_at_once(args: &ServeArgs, options: &Options) -> Result<(), Failure> {
             address.check(options.remote, encrypted).map_err(refused)?;
         }
     }
-    Ok(())
+    args.fuse.as_deref().map_or(Ok(()), fuse::check).map_err(unmounted)
 }
 
 /// The error's text, and the option that permits it.
@@ -98,11 +106,16 @@ fn unheard(error: ListenError) -> Failure {
     Failure::failed(with_hint(error))
 }
 
+fn unmounted(error: MountError) -> Failure {
+    Failure::failed(format!("`--fuse`: {error}"))
+}
+
 /// Message for a store that is not served, or not to the end.
 fn unserved(args: &ServeArgs, error: ServeError) -> Failure {
     match error {
         ServeError::Listen(error) => unheard(error),
         ServeError::NoPlace { .. } => Failure::failed(format!("{error}; say where with `--listen`")),
+        ServeError::Mount(error) => unmounted(error),
         ServeError::OpenFiles { .. } => Failure::failed(error),
         ServeError::Failed(_) | ServeError::Close(_) => Failure::failed(format!("{}: {error}", args.store.display())),
         ServeError::System(error) => error.into(),

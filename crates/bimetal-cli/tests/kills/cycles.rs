@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bimetal_core::part::random::{below, unit};
 
 use crate::common::Bench;
-use crate::served::{Disk, Server};
+use crate::served::{Disk, FrontEnd, Server};
 
 /// What is done on a file system, with a note of what is durable.
 pub trait Work: Send {
@@ -19,6 +19,8 @@ pub trait Work: Send {
     const CAPACITY: &str;
     /// The longest that it works before the server is killed.
     const SPAN: Duration;
+    /// How the file system reaches the server.
+    const FRONT_END: FrontEnd = FrontEnd::Nbd;
 
     /// Begins, on an empty file system. Returns what it was told is durable.
     fn prepare(&mut self, fs: &Path) -> Result<(), String>;
@@ -109,9 +111,9 @@ pub fn kill_again_and_again<W: Work>(scheme: &str, seed: u64, cycles: u64, work:
             .map_err(|what| format!("cycle {cycle}: {what}"))?;
         totals.cycles += 1;
     }
-    let mut server = Server::start(&bench, &[]);
+    let mut server = Server::start(&bench, W::FRONT_END.options());
     server.wait_until_served()?;
-    let mut disk = Disk::attach(&bench)?;
+    let mut disk = Disk::attach(&bench, W::FRONT_END)?;
     disk.mount_checked()?;
     totals.verified += work.verify(&disk.fs)?;
     drop(disk);
@@ -125,10 +127,10 @@ pub fn kill_again_and_again<W: Work>(scheme: &str, seed: u64, cycles: u64, work:
 /// Makes the file system, and what the work needs.
 fn begin<W: Work>(bench: &Bench, work: &mut W) -> Result<Durations, String> {
     let start = Instant::now();
-    let mut server = Server::start(bench, &[]);
+    let mut server = Server::start(bench, W::FRONT_END.options());
     server.wait_until_served()?;
     let opening = start.elapsed();
-    let mut disk = Disk::attach(bench)?;
+    let mut disk = Disk::attach(bench, W::FRONT_END)?;
     disk.format()?;
     disk.mount()?;
     work.prepare(&disk.fs)?;
@@ -148,14 +150,14 @@ fn kill_once<W: Work>(
     totals: &mut Totals,
 ) -> Result<(), String> {
     while below(random, 3) == 0 {
-        let mut server = Server::start(bench, &[]);
+        let mut server = Server::start(bench, W::FRONT_END.options());
         server.kill_after(durations.opening.mul_f64(unit(random)));
         server.wait()?;
         totals.killed_opening += 1;
     }
     let moment = Moment::draw(random);
     let start = Instant::now();
-    let mut server = Server::start(bench, &[]);
+    let mut server = Server::start(bench, W::FRONT_END.options());
     server.wait_until_served()?;
     durations.opening = start.elapsed();
     if let Moment::Mounting(part) = moment {
@@ -188,7 +190,7 @@ fn live<W: Work>(
     durations: &mut Durations,
 ) -> Result<u64, String> {
     let start = Instant::now();
-    let mut disk = Disk::attach(bench)?;
+    let mut disk = Disk::attach(bench, W::FRONT_END)?;
     disk.mount_checked()?;
     let verified = work.verify(&disk.fs)?;
     if !server.is_killed() {

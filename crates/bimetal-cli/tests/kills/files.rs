@@ -11,6 +11,7 @@ use std::time::Duration;
 use bimetal_core::part::random::{below, split_mix};
 
 use crate::cycles::Work;
+use crate::served::FrontEnd;
 
 /// Threads that write, each in a folder of its own.
 const WRITERS: u64 = 2;
@@ -45,10 +46,10 @@ struct Folder {
     acknowledged: u64,
 }
 
-/// Writers of files.
-pub struct Files(Vec<Folder>);
+/// Writers of files, over NBD or through the file that the server mounts.
+pub struct Files<const FUSE: bool>(Vec<Folder>);
 
-impl Files {
+impl<const FUSE: bool> Files<FUSE> {
     pub fn new(seed: u64) -> Self {
         let folder = |number| Folder {
             name: format!("folder{number}"),
@@ -61,9 +62,10 @@ impl Files {
     }
 }
 
-impl Work for Files {
+impl<const FUSE: bool> Work for Files<FUSE> {
     const CAPACITY: &str = "48MiB";
     const SPAN: Duration = Duration::from_millis(600);
+    const FRONT_END: FrontEnd = if FUSE { FrontEnd::Fuse } else { FrontEnd::Nbd };
 
     fn prepare(&mut self, fs: &Path) -> Result<(), String> {
         for folder in &self.0 {

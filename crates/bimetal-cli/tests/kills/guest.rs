@@ -16,7 +16,7 @@ use bimetal_core::part::random::below;
 
 use crate::common::Bench;
 use crate::common::machine::has;
-use crate::served::{Disk, Server, run, until};
+use crate::served::{Disk, FrontEnd, Server, run, until};
 
 /// Modules that the guest may need, in the order in which they need each other.
 const MODULES: [&str; 9] = [
@@ -95,7 +95,7 @@ fn try_to_kill(seed: u64) -> Result<u64, String> {
     bench.succeed(&["create", "s", "--scheme", crate::scheme(seed), "--capacity", "48MiB"]);
     let server = Server::start(&bench, &[]);
     server.wait_until_served()?;
-    Disk::attach(&bench)?.format()?;
+    Disk::attach(&bench, FrontEnd::Nbd)?.format()?;
     drop(server);
     let server = Server::start(&bench, &["--listen", "tcp:127.0.0.1:0"]);
     let mut port = String::new();
@@ -130,7 +130,7 @@ fn try_to_kill(seed: u64) -> Result<u64, String> {
     let heard = guest.kill();
     let server = Server::start(&bench, &[]);
     server.wait_until_served()?;
-    let mut disk = Disk::attach(&bench)?;
+    let mut disk = Disk::attach(&bench, FrontEnd::Nbd)?;
     disk.mount_checked()?;
     heard.verify(&disk.fs)?;
     Ok(heard.synced - DIRECT)

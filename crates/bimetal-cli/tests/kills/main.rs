@@ -1,15 +1,17 @@
 //! Servers killed under what people keep on a device: a file system, databases, a guest's kernel.
 //!
-//! A store is served, exposed by nbdfuse, and mounted as ext4 through a loop device. Something works on it and notes down
-//! what it was told is durable. At a moment that is drawn from a seed the server, and nothing else, gets `kill -9`: while it
-//! opens and recovers, while the file system is mounted and looked at, in the middle of the work, while it closes. Then
-//! everything starts again by the same commands, with nothing to do by hand; the file system must be sound and all that was
-//! noted down must be there. A kill leaves the page cache, so that what is tried is the order of things: commits and
-//! checkpoints that are half done. What a power cut does to files is tried by the crash tests of `bimetal-live`.
+//! A store is served, exposed by nbdfuse or as a file of the server's own, and mounted as ext4 through a loop device. Something
+//! works on it and notes down what it was told is durable. At a moment that is drawn from a seed the server, and nothing else, gets
+//! `kill -9`: while it opens and recovers, while the file system is mounted and looked at, in the middle of the work, while it
+//! closes. Then everything starts again by the same commands, with nothing to do by hand but to unmount the server's file; the file
+//! system must be sound and all that was noted down must be there. A kill leaves the page cache, so that what is tried is the order
+//! of things: commits and checkpoints that are half done. What a power cut does to files is tried by the crash tests of
+//! `bimetal-live`.
 //!
-//! `BIMETAL_KILLS` is the number of cycles under the file system, and a tenth of it that of each database and of guests;
-//! `make soak` has many. `BIMETAL_KILLS_SEED` is the seed of the first store. What is written and when is killed depends on
-//! the seed alone; how far the work has come by then does not, so that a failure may need some tries to come again.
+//! `BIMETAL_KILLS` is the number of cycles under the file system over NBD, half of it that through FUSE, and a tenth of it that of
+//! each database and of guests; `make soak` has many. `BIMETAL_KILLS_SEED` is the seed of the first store. What is written and when
+//! is killed depends on the seed alone; how far the work has come by then does not, so that a failure may need some tries to come
+//! again.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -98,7 +100,15 @@ fn kill_stores<W: Work>(test: &str, cycles: u64, at_once: usize, make: impl Fn(u
 #[test]
 fn files_that_were_synced_are_there() {
     if can_mount() {
-        kill_stores("files_that_were_synced_are_there", kills(), STORES_AT_ONCE, files::Files::new);
+        kill_stores("files_that_were_synced_are_there", kills(), STORES_AT_ONCE, files::Files::<false>::new);
+    }
+}
+
+#[test]
+fn files_that_were_synced_through_fuse_are_there() {
+    if can_mount() {
+        let kills = kills().div_ceil(2);
+        kill_stores("files_that_were_synced_through_fuse_are_there", kills, STORES_AT_ONCE, files::Files::<true>::new);
     }
 }
 

@@ -59,10 +59,31 @@ impl Killable {
     }
 }
 
+/// How a file system reaches the server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum FrontEnd {
+    /// Over NBD, through nbdfuse.
+    Nbd,
+    /// Through the file that the server itself mounts.
+    Fuse,
+}
+
+impl FrontEnd {
+    /// Options of the server.
+    pub fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Nbd => &[],
+            Self::Fuse => &["--fuse", "disk"],
+        }
+    }
+}
+
 /// `bimetal serve` of the store `s` of a bench.
 pub struct Server {
     process: Killable,
     socket: PathBuf,
+    /// Where it may have mounted the device.
+    file: PathBuf,
     killer: Option<JoinHandle<()>>,
 }
 
@@ -74,7 +95,7 @@ impl Server {
         let child =
             bench.command(&arguments).stdout(File::create(bench.path("uri")).unwrap()).stderr(log).spawn().unwrap();
         let process = Killable { child: Arc::new(Mutex::new(child)), is_killed: Arc::default() };
-        Self { process, socket: bench.path("s/nbd.sock"), killer: None }
+        Self { process, socket: bench.path("s/nbd.sock"), file: bench.path("disk"), killer: None }
     }
 
     /// Whether it got `kill -9`.
@@ -144,14 +165,57 @@ impl Drop for Server {
         if let Some(killer) = self.killer.take() {
             let _ = killer.join();
         }
+        // What was killed leaves its mount; there is none if it had stopped, or mounts nothing.
+        let _ = run("umount", &["-l", self.file.to_str().unwrap()]);
     }
 }
 
-/// The export as a block device with a file system; taken down in the end, whatever has become of the server.
+/// nbdfuse, which makes a file of an export; taken down in the end, whatever has become of the server.
+struct NbdFuse {
+    process: Child,
+    folder: PathBuf,
+}
+
+impl NbdFuse {
+    /// Starts it; where the file is.
+    fn start(bench: &Bench) -> Result<(Self, PathBuf), String> {
+        let folder = bench.path("export");
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("disk");
+        let log = OpenOptions::new().create(true).append(true).open(bench.path("nbdfuse.log")).unwrap();
+        let uri = format!("nbd+unix:///?socket={}", bench.path("s/nbd.sock").display());
+        let process = Command::new("nbdfuse").arg(&file).arg(uri).stderr(log).spawn().unwrap();
+        let mut nbdfuse = Self { process, folder };
+        until("nbdfuse makes a file", || match nbdfuse.process.try_wait().unwrap() {
+            Some(status) => Err(format!("nbdfuse has ended: {status}")),
+            None => Ok(file.exists()),
+        })?;
+        Ok((nbdfuse, file))
+    }
+}
+
+impl Drop for NbdFuse {
+    fn drop(&mut self) {
+        let folder = self.folder.to_str().unwrap();
+        let start = Instant::now();
+        let mut has_ended = || self.process.try_wait().is_ok_and(|ended| ended.is_some());
+        while start.elapsed() < Duration::from_secs(10) && run("fusermount3", &["-u", folder]).is_err() && !has_ended()
+        {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let _ = until("nbdfuse ends", || Ok(has_ended()));
+        // An nbdfuse that ended by itself may have left its mount behind.
+        let _ = run("fusermount3", &["-u", "-z", folder]);
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What is served as a block device with a file system; taken down in the end, whatever has become of the server.
 pub struct Disk {
-    nbdfuse: Child,
-    export: PathBuf,
-    device: Option<String>,
+    /// Goes after the loop device over its file.
+    _nbdfuse: Option<NbdFuse>,
+    device: String,
     /// Where it is mounted.
     pub fs: PathBuf,
     is_mounted: bool,
@@ -159,34 +223,24 @@ pub struct Disk {
 
 impl Disk {
     /// Makes a block device of what is served.
-    pub fn attach(bench: &Bench) -> Result<Self, String> {
-        let (export, fs) = (bench.path("export"), bench.path("fs"));
-        fs::create_dir_all(&export).unwrap();
+    pub fn attach(bench: &Bench, front_end: FrontEnd) -> Result<Self, String> {
+        let fs = bench.path("fs");
         fs::create_dir_all(&fs).unwrap();
-        let file = export.join("disk");
-        let log = OpenOptions::new().create(true).append(true).open(bench.path("nbdfuse.log")).unwrap();
-        let uri = format!("nbd+unix:///?socket={}", bench.path("s/nbd.sock").display());
-        let nbdfuse = Command::new("nbdfuse").arg(&file).arg(uri).stderr(log).spawn().unwrap();
-        let mut disk = Self { nbdfuse, export, device: None, fs, is_mounted: false };
-        until("nbdfuse makes a file", || match disk.nbdfuse.try_wait().unwrap() {
-            Some(status) => Err(format!("nbdfuse has ended: {status}")),
-            None => Ok(file.exists()),
-        })?;
-        disk.device = Some(run("losetup", &["--find", "--show", file.to_str().unwrap()])?.trim().to_owned());
-        Ok(disk)
+        let (nbdfuse, file) = match front_end {
+            FrontEnd::Nbd => NbdFuse::start(bench).map(|(nbdfuse, file)| (Some(nbdfuse), file))?,
+            FrontEnd::Fuse => (None, bench.path("disk")),
+        };
+        let device = run("losetup", &["--find", "--show", file.to_str().unwrap()])?.trim().to_owned();
+        Ok(Self { _nbdfuse: nbdfuse, device, fs, is_mounted: false })
     }
 
     /// Makes a file system of 4-KiB blocks: a small one has smaller blocks, if nothing is said.
     pub fn format(&self) -> Result<(), String> {
-        run("mkfs.ext4", &["-q", "-b", "4096", self.device()]).map(drop)
-    }
-
-    fn device(&self) -> &str {
-        self.device.as_deref().unwrap()
+        run("mkfs.ext4", &["-q", "-b", "4096", &self.device]).map(drop)
     }
 
     pub fn mount(&mut self) -> Result<(), String> {
-        run("mount", &["-t", "ext4", self.device(), self.fs.to_str().unwrap()])?;
+        run("mount", &["-t", "ext4", &self.device, self.fs.to_str().unwrap()])?;
         self.is_mounted = true;
         Ok(())
     }
@@ -203,7 +257,7 @@ impl Disk {
     pub fn mount_checked(&mut self) -> Result<(), String> {
         self.mount()?;
         self.unmount()?;
-        run("e2fsck", &["-f", "-n", self.device()])?;
+        run("e2fsck", &["-f", "-n", &self.device])?;
         self.mount()
     }
 }
@@ -213,20 +267,6 @@ impl Drop for Disk {
         if self.is_mounted && self.unmount().is_err() {
             let _ = run("umount", &["-l", self.fs.to_str().unwrap()]);
         }
-        if let Some(device) = &self.device {
-            let _ = run("losetup", &["--detach", device]);
-        }
-        let export = self.export.to_str().unwrap();
-        let start = Instant::now();
-        let mut has_ended = || self.nbdfuse.try_wait().is_ok_and(|ended| ended.is_some());
-        while start.elapsed() < Duration::from_secs(10) && run("fusermount3", &["-u", export]).is_err() && !has_ended()
-        {
-            thread::sleep(Duration::from_millis(5));
-        }
-        let _ = until("nbdfuse ends", || Ok(has_ended()));
-        // An nbdfuse that ended by itself may have left its mount behind.
-        let _ = run("fusermount3", &["-u", "-z", export]);
-        let _ = self.nbdfuse.kill();
-        let _ = self.nbdfuse.wait();
+        let _ = run("losetup", &["--detach", &self.device]);
     }
 }

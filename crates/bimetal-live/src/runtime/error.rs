@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::block_device::IoError;
+use crate::fuse::MountError;
 use crate::nbd::ListenError;
 
 /// Why a store is not served, or not to the end.
@@ -20,6 +21,9 @@ pub enum ServeError {
         /// Why not elsewhere.
         elsewhere: io::Error,
     },
+    /// The device is not shown as a file.
+    #[error(transparent)]
+    Mount(#[from] MountError),
     /// This process may have too few files open.
     #[error(
         "this process may have {limit} files open, and needs {needed} to serve one client; raise the limit (`ulimit -n`)"

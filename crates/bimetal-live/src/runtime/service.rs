@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::{ServeError, Warning, backups, socket, systemd};
 use crate::backup::{BackedUp, Backups};
 use crate::block_device::BlockDevice;
 use crate::endpoint::{CONVERSATIONS, Endpoint};
+use crate::fuse::{self, Mount};
 use crate::health::figures::Sources;
 use crate::measured::{Measured, Meter};
 use crate::nbd::{Address, Export, Options, Server, Stop, Tally};
@@ -30,6 +31,8 @@ const WATCH_PAUSE: Duration = Duration::from_secs(5);
 pub struct ServiceSettings {
     /// Where clients connect.
     pub listen: Listen,
+    /// File at which the device is shown besides, by FUSE, if it is.
+    pub fuse: Option<PathBuf>,
     /// Name that clients may ask for.
     pub export: String,
     /// How clients are treated, whether other machines may connect, TLS.
@@ -52,6 +55,7 @@ pub struct Service {
     store: Arc<Store>,
     /// The store for clients: paced, backed up and measured.
     device: Arc<dyn BlockDevice>,
+    mount: Option<Mount>,
     server: Server,
     uri: String,
     systemd: bool,
@@ -65,13 +69,13 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens the sockets of a store in `directory`. Figures are served from now on; clients wait until [`Service::run`].
+    /// Opens the sockets of a store in `directory`, and mounts the file. Figures and the file are served from now on; clients of
+    /// the sockets wait until [`Service::run`].
     ///
     /// # Errors
-    /// Nothing can listen at one of the addresses, or this process may have too few files open.
+    /// Nothing can listen at one of the addresses, the file cannot be mounted, or this process may have too few files open.
     pub fn start(directory: &Path, store: Arc<Store>, settings: ServiceSettings) -> Result<Self, ServeError> {
-        let ServiceSettings { listen, export, nbd: mut options, stats, pace, systemd, answer, backups: has_backups } =
-            settings;
+        let ServiceSettings { listen, export, nbd: mut options, stats, pace, systemd, answer, .. } = settings;
         log_opening(&store);
         let read_only = store.read_only();
         let mut warnings = Vec::new();
@@ -86,24 +90,41 @@ impl Service {
         let sources = || Sources { directory: directory.into(), meter: Arc::clone(&meter), tally: Arc::clone(&tally) };
         let stats = stats.map(|address| questions::metrics(&address, options.remote, &store, sources())).transpose()?;
         let backups = Arc::new(Backups::new(Arc::<Store>::clone(&store)));
-        let is_backed_up = has_backups && !read_only;
+        let is_backed_up = settings.backups && !read_only;
         let backup = is_backed_up.then(|| backups::open(directory, &store, &backups)).transpose()?;
         let endpoints = usize::from(stat.is_some()) + usize::from(stats.is_some());
-        let open_files = endpoints * CONVERSATIONS + usize::from(is_backed_up) * backups::CLIENTS;
+        let open_files = endpoints * CONVERSATIONS
+            + usize::from(is_backed_up) * backups::CLIENTS
+            + usize::from(settings.fuse.is_some()) * fuse::OPEN_FILES;
         warnings.extend(limit_connections(&mut options, open_files)?);
+        let sources = sources();
+        let paced: Arc<dyn BlockDevice> = match pace {
+            Some(factor) => Arc::new(Paced::new(Arc::clone(&store), factor)),
+            None => Arc::<Store>::clone(&store),
+        };
+        let device: Arc<dyn BlockDevice> = Arc::new(Measured::new(Arc::new(BackedUp::new(paced, backups)), meter));
+        // Before the sockets: who can connect finds the file, too.
+        let mount = settings.fuse.map(|file| Mount::new(&file, Arc::clone(&device))).transpose()?;
         let description = format!("`{}` by Bimetal", store.resolved().device.scheme);
         let offered = Export { name: export.clone(), description, read_only };
         let encrypted = options.is_encrypted();
         let (server, folder) = socket::listen(directory, listen, offered, options)?;
         let server = server.counted_by(Arc::clone(&tally));
         let uri = socket::uri(&server.address(), &export, encrypted)?;
-        let sources = sources();
-        let paced: Arc<dyn BlockDevice> = match pace {
-            Some(factor) => Arc::new(Paced::new(Arc::clone(&store), factor)),
-            None => Arc::<Store>::clone(&store),
-        };
-        let device = Arc::new(Measured::new(Arc::new(BackedUp::new(paced, backups)), meter));
-        Ok(Self { store, device, server, uri, systemd, sources, warnings, stats, _stat: stat, backup, _folder: folder })
+        Ok(Self {
+            store,
+            mount,
+            device,
+            server,
+            uri,
+            systemd,
+            sources,
+            warnings,
+            stats,
+            _stat: stat,
+            backup,
+            _folder: folder,
+        })
     }
 
     /// Limitations that the user should know of.
@@ -126,6 +147,11 @@ impl Service {
         &self.uri
     }
 
+    /// Where the device is shown as a file, from the root on, if it is.
+    pub fn file(&self) -> Option<&Path> {
+        self.mount.as_ref().map(Mount::file)
+    }
+
     /// A handle that stops it, from any thread.
     pub fn stop(&self) -> Stop {
         self.server.stop()
@@ -136,13 +162,15 @@ impl Service {
     /// # Errors
     /// The system refused a socket or a thread, or the store has failed. Data that were durable before remain so in either case.
     pub fn run(self) -> Result<(), ServeError> {
-        let Self { store, device, server, systemd, sources, stats, _stat, backup, _folder, .. } = self;
+        let Self { store, device, mount, server, systemd, sources, stats, _stat, backup, _folder, .. } = self;
         let watch = Arc::<Watch>::default();
         let housekeeping = keep_house(&store, &watch, &sources, systemd);
         if systemd {
             systemd::tell_ready(&store.status());
         }
         let served = server.run(device.as_ref());
+        // Its last writes are made durable as the store is closed.
+        drop(mount);
         // A backup that is under way ends.
         drop(backup);
         if systemd {

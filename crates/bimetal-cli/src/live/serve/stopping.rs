@@ -1,5 +1,6 @@
 //! How serving ends: at signals, and with the command that it was for.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{Command, ExitStatus};
@@ -59,18 +60,19 @@ impl Stopping {
         Ok(stopping)
     }
 
-    /// Runs `command`, with as many open files as this process could have at first, and stops the server when it ends.
+    /// Runs `command` with these variables, and with as many open files as this process could have at first, and stops the server
+    /// when it ends.
     pub fn run(
         &self,
         command: &str,
-        uri: &str,
+        variables: Vec<(&str, OsString)>,
         open_files: Option<u64>,
         stop: Stop,
     ) -> io::Result<Receiver<io::Result<ExitStatus>>> {
         let files = open_files.map_or_else(|| "unlimited".to_owned(), |files| files.to_string());
         let script = "ulimit -S -n \"$1\"; exec sh -c \"$2\"";
         let mut shell = Command::new("sh");
-        shell.args(["-c", script, "sh", &files, command]).env("uri", uri);
+        shell.args(["-c", script, "sh", &files, command]).envs(variables);
         // They are for this process, not for the command.
         for variable in systemd::VARIABLES {
             shell.env_remove(variable);
