@@ -247,7 +247,11 @@ mod tests {
                 });
             }
             // Whole sectors beside them, which they share with nobody.
-            scope.spawn(move || (1..=200_u8).for_each(|round| drop(bytes.write(2048, &[round; 512], false).unwrap())));
+            scope.spawn(move || {
+                for round in 1..=200_u8 {
+                    bytes.write(2048, &[round; 512], false).unwrap();
+                }
+            });
         });
         let mut buffer = Vec::new();
         let read = bytes.read(0, 5 * SECTOR, &mut buffer).unwrap();
