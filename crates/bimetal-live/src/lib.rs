@@ -1,13 +1,14 @@
 //! Bimetal's live device: a registered scheme, unchanged, served as a block device over real files or block devices.
 //!
 //! ```text
-//! client ─▶ nbd, fuse ─▶ BlockDevice ─▶ Store ─▶ Scheme ─▶ FileMedia ─▶ files, journal
+//! client ─▶ nbd, fuse, vhost_user ─▶ BlockDevice ─▶ Store ─▶ Scheme ─▶ FileMedia ─▶ files, journal
 //! ```
 //!
-//! [`store`] keeps the bytes and survives a power cut at any moment. [`BlockDevice`] is the seam between what stores sectors
-//! and what exports them. [`nbd`] exports one over the network block device protocol, `fuse` as a file; [`endpoint`] answers questions about
-//! it; [`backup`] copies one while it is used; [`MemoryDevice`] is the plainest one, for tests and benchmarks. [`runtime`] puts them together: a program serves a store
-//! with a few lines.
+//! [`store`] keeps the bytes and survives a power cut at any moment. [`BlockDevice`] is the seam between storage of sectors and
+//! front ends. [`nbd`] exports a device over the network block device protocol, [`fuse`] as a file, and [`vhost_user`] as the
+//! disk of a virtual machine. [`endpoint`] answers questions about a device, and [`backup`] copies it while it is used.
+//! [`MemoryDevice`] is the simplest device, for tests and benchmarks. [`runtime`] puts the parts together: a program serves a
+//! store with a few lines.
 
 pub mod backup;
 mod block_device;
@@ -22,6 +23,7 @@ pub mod nbd;
 pub mod pace;
 pub mod runtime;
 pub mod store;
+pub mod vhost_user;
 
 pub use block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES};
 pub use memory::MemoryDevice;

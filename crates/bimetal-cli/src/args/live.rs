@@ -81,6 +81,9 @@ pub struct ServeArgs {
     /// made and removed in the end
     #[arg(long, value_name = "FILE")]
     pub fuse: Option<PathBuf>,
+    /// Serve the store as a virtio disk of a virtual machine, too: its VMM connects to this Unix socket (vhost-user-blk)
+    #[arg(long, value_name = "SOCKET")]
+    pub vhost_user: Option<PathBuf>,
     /// Let other machines connect, if the address can be reached by them and every client must use TLS
     #[arg(long)]
     pub remote: bool,

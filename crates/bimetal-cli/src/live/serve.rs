@@ -41,6 +41,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         systemd: true,
         answer: Some(|health, question| stat::answer(health, question).unwrap_or_default()),
         backups: true,
+        vhost_user: args.vhost_user.clone(),
     };
     let unserved = |error| unserved(args, error);
     let service = Service::start(&args.store, Arc::clone(&store), settings).map_err(unserved)?;

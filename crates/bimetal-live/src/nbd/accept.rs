@@ -40,7 +40,8 @@ impl Stop {
         let _ = rustix::io::write(&self.0.wake, &[0]);
     }
 
-    pub(super) fn wanted(&self) -> bool {
+    /// Whether it was used.
+    pub(crate) fn wanted(&self) -> bool {
         self.0.wanted.load(Ordering::Acquire)
     }
 }

@@ -67,7 +67,8 @@ fn refusal(error: IoError) -> Refusal {
     Refusal { error, message }
 }
 
-fn write_zeros(device: &dyn BlockDevice, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
+/// Writes zeros that stay allocated, as several requests of the device.
+pub fn write_zeros(device: &dyn BlockDevice, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
     let step = ZEROS.len() as u64 / SECTOR_BYTES;
     let mut done = 0;
     while done < sectors {

@@ -26,7 +26,7 @@ pub struct ConnectionFigures {
 
 /// A connection that is open.
 #[derive(Debug)]
-pub(super) struct Open<'t>(&'t Tally);
+pub(crate) struct Open<'t>(&'t Tally);
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
@@ -36,7 +36,7 @@ impl Drop for Open<'_> {
 
 impl Tally {
     /// A client was given a place.
-    pub(super) fn accept(&self) -> Open<'_> {
+    pub(crate) fn accept(&self) -> Open<'_> {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         Open(self)

@@ -1,8 +1,8 @@
 //! The serving runtime: everything around an open store that makes it a device for others.
 //!
-//! A [`Service`] exports a store over NBD, and as a file if that is asked for, gives its scheme the time in which the host is idle, answers `bimetal stat`, and serves
-//! figures as OpenMetrics over HTTP. `bimetal serve` is this with arguments around it; another program serves a store of its own
-//! like this:
+//! A [`Service`] exports a store over NBD and, on request, as a file and to a virtual machine. It gives the scheme the idle time
+//! of the host, answers `bimetal stat`, and serves figures as OpenMetrics over HTTP. `bimetal serve` is this with arguments
+//! around it. Another program serves a store of its own like this:
 //!
 //! ```no_run
 //! use std::path::Path;

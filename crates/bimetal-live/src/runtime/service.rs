@@ -22,6 +22,7 @@ use crate::measured::{Measured, Meter};
 use crate::nbd::{Address, Export, Options, Server, Stop, Tally};
 use crate::pace::Paced;
 use crate::store::Store;
+use crate::vhost_user;
 
 /// Time between two observations of the store for the log and for systemd.
 const WATCH_PAUSE: Duration = Duration::from_secs(5);
@@ -48,6 +49,8 @@ pub struct ServiceSettings {
     /// Whether `bimetal copy` gets a backup of the store, at another socket there. One that is opened to be read needs none: others
     /// can open it, too.
     pub backups: bool,
+    /// Where a virtual machine connects, beside clients of NBD.
+    pub vhost_user: Option<PathBuf>,
 }
 
 /// A store that clients can connect to. They are served once it runs.
@@ -57,6 +60,7 @@ pub struct Service {
     device: Arc<dyn BlockDevice>,
     mount: Option<Mount>,
     server: Server,
+    vhost_user: Option<vhost_user::Server>,
     uri: String,
     systemd: bool,
     sources: Sources,
@@ -95,16 +99,18 @@ impl Service {
         let endpoints = usize::from(stat.is_some()) + usize::from(stats.is_some());
         let open_files = endpoints * CONVERSATIONS
             + usize::from(is_backed_up) * backups::CLIENTS
-            + usize::from(settings.fuse.is_some()) * fuse::OPEN_FILES;
+            + usize::from(settings.fuse.is_some()) * fuse::OPEN_FILES
+            + usize::from(settings.vhost_user.is_some()) * vhost_user::OPEN_FILES;
         warnings.extend(limit_connections(&mut options, open_files)?);
         let sources = sources();
-        let paced: Arc<dyn BlockDevice> = match pace {
-            Some(factor) => Arc::new(Paced::new(Arc::clone(&store), factor)),
-            None => Arc::<Store>::clone(&store),
-        };
-        let device: Arc<dyn BlockDevice> = Arc::new(Measured::new(Arc::new(BackedUp::new(paced, backups)), meter));
-        // Before the sockets: who can connect finds the file, too.
+        let device = for_clients(&store, pace, backups, meter);
+        // Before the sockets, so that a client that can connect finds the file, too.
         let mount = settings.fuse.map(|file| Mount::new(&file, Arc::clone(&device))).transpose()?;
+        let vhost_user = settings.vhost_user.map(|path| {
+            let disk = vhost_user::Device::of(&store, Arc::clone(&device), options.poll, pace.is_some());
+            vhost_user::Server::bind(&path, disk, Arc::clone(&tally))
+        });
+        let vhost_user = vhost_user.transpose()?;
         let description = format!("`{}` by Bimetal", store.resolved().device.scheme);
         let offered = Export { name: export.clone(), description, read_only };
         let encrypted = options.is_encrypted();
@@ -116,6 +122,7 @@ impl Service {
             mount,
             device,
             server,
+            vhost_user,
             uri,
             systemd,
             sources,
@@ -162,15 +169,17 @@ impl Service {
     /// # Errors
     /// The system refused a socket or a thread, or the store has failed. Data that were durable before remain so in either case.
     pub fn run(self) -> Result<(), ServeError> {
-        let Self { store, device, mount, server, systemd, sources, stats, _stat, backup, _folder, .. } = self;
+        let Self { store, device, mount, vhost_user, server, systemd, sources, stats, _stat, backup, _folder, .. } =
+            self;
+        let guests = vhost_user.map(vhost_user::Server::start).transpose()?;
         let watch = Arc::<Watch>::default();
         let housekeeping = keep_house(&store, &watch, &sources, systemd);
         if systemd {
             systemd::tell_ready(&store.status());
         }
         let served = server.run(device.as_ref());
-        // Its last writes are made durable as the store is closed.
-        drop(mount);
+        // Their last writes are made durable as the store is closed.
+        drop((mount, guests));
         // A backup that is under way ends.
         drop(backup);
         if systemd {
@@ -188,6 +197,20 @@ impl Service {
             None => closed.map_err(ServeError::Close),
         }
     }
+}
+
+/// The store for clients: at the pace of the modelled device if `pace` says so, backed up while it is used, and measured.
+fn for_clients(
+    store: &Arc<Store>,
+    pace: Option<f64>,
+    backups: Arc<Backups>,
+    meter: Arc<Meter>,
+) -> Arc<dyn BlockDevice> {
+    let paced: Arc<dyn BlockDevice> = match pace {
+        Some(factor) => Arc::new(Paced::new(Arc::clone(store), factor)),
+        None => Arc::<Store>::clone(store),
+    };
+    Arc::new(Measured::new(Arc::new(BackedUp::new(paced, backups)), meter))
 }
 
 /// Starts the threads for periodic work. If the system refuses one, that is logged and serving goes on without it.

@@ -49,6 +49,7 @@ pub struct Store {
     readings: Mutex<Vec<Reading>>,
     options: OpenOptions,
     sectors: u64,
+    number: u64,
     /// Whether nothing can be written: the store was opened read-only, or a file failed.
     is_frozen: AtomicBool,
     is_closed: AtomicBool,
@@ -68,6 +69,7 @@ impl Store {
             sectors: engine.sectors,
             clocks: Arc::clone(&committer.clocks),
             power: committer.superblock.power,
+            number: committer.superblock.store,
             opened: committer.opened,
             sources: Sources::new(engine.media.regions(), committer.superblock.seed()),
             readings: Mutex::default(),
@@ -86,6 +88,11 @@ impl Store {
     /// The recovery when it was opened.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
+    }
+
+    /// The number that was drawn when the store was created. Copies of its files have the same number.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The device of the store.

@@ -30,6 +30,8 @@ const SEQUENCE_STEP: u64 = 1 << 40;
 /// The work of opening a store.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
+    /// Whether it had been closed: nothing that a client was told is missing.
+    pub was_closed: bool,
     /// Bytes of the checkpoint.
     pub checkpoint_bytes: u64,
     /// Commits replayed.
@@ -90,6 +92,7 @@ fn load_files(
     options: &OpenOptions,
     mut recovery: Recovery,
 ) -> Result<Opened, StoreError> {
+    recovery.was_closed = superblock.power.is_off;
     let described = (superblock, contents, &resolved);
     let (mut engine, mut committer) =
         recovery.step("load checkpoint", |recovery| load_checkpoint(files, described, options, recovery))?;

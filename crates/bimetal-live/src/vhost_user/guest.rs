@@ -1,0 +1,385 @@
+//! One virtual machine that is connected: its queues, from descriptor chains to used entries.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use vhost::vhost_user::message::VhostUserProtocolFeatures;
+use vhost_user_backend::{ShutdownHandle, VhostUserBackend, VringMutex, VringT};
+use virtio_queue::{QueueOwnedT, QueueT};
+use vm_memory::{GuestAddressSpace, GuestMemoryAtomic, GuestMemoryLoadGuard, GuestMemoryMmap};
+use vmm_sys_util::epoll::EventSet;
+
+use super::config::{self, QUEUE_ENTRIES, QUEUES};
+use super::execute::{Buffer, SERIAL_BYTES, Target};
+use super::gate::Gate;
+use super::jobs::Jobs;
+use super::request::{Command, Request, parse};
+use crate::block_device::BlockDevice;
+use crate::store::Store;
+
+pub type Memory = GuestMemoryAtomic<GuestMemoryMmap>;
+type Vring = VringMutex<Memory>;
+
+/// The event on which a queue thread registers its queues. Smaller numbers are those of queues and of the library.
+pub const BEGIN_EVENT: u16 = QUEUES + 1;
+/// The event that ends a queue thread.
+pub const END_EVENT: u16 = QUEUES + 2;
+/// Requests after which a queue thread takes requests from its other queues.
+const TURN_REQUESTS: usize = 64;
+/// Queue threads, at most.
+const QUEUE_THREADS_MAX: usize = 8;
+
+/// How virtual machines are served.
+pub struct Device {
+    /// What stores the sectors.
+    pub device: Arc<dyn BlockDevice>,
+    /// The serial number that guests see.
+    pub serial: [u8; SERIAL_BYTES],
+    /// Time for which a busy guest is polled before its thread sleeps.
+    pub poll: Duration,
+    /// Whether answers are delayed (`--pace`): queue threads then execute nothing themselves.
+    pub is_paced: bool,
+    /// Whether a guest may continue that used the device before this server started. After a kill it may not: unflushed writes are
+    /// lost, and the guest counts on them.
+    pub may_resume: AtomicBool,
+}
+
+impl Device {
+    /// The device of a store, or a layer over it.
+    pub fn of(store: &Store, device: Arc<dyn BlockDevice>, poll: Duration, is_paced: bool) -> Self {
+        let mut serial = [0; SERIAL_BYTES];
+        let digits = format!("{:016x}", store.number());
+        serial[..digits.len()].copy_from_slice(digits.as_bytes());
+        Self { device, serial, poll, is_paced, may_resume: store.recovery().was_closed.into() }
+    }
+}
+
+/// A virtual machine that is connected.
+pub struct Guest {
+    target: Arc<Device>,
+    memory: Memory,
+    jobs: Jobs<Job>,
+    gates: Vec<Gate>,
+    /// One for each queue thread.
+    lanes: Vec<Mutex<Lane>>,
+    /// All queues, once their threads have registered them.
+    vrings: Mutex<Vec<Vring>>,
+    begun: Condvar,
+    is_writeback: AtomicBool,
+    is_trusted: OnceLock<bool>,
+    connection: OnceLock<ShutdownHandle>,
+}
+
+/// State of a queue thread: its buffer, and the end of the last request that it executed.
+#[derive(Default)]
+struct Lane {
+    buffer: Buffer,
+    served: Option<Instant>,
+}
+
+/// A request that was taken from a queue.
+struct Job {
+    queue: usize,
+    vring: Vring,
+    memory: GuestMemoryLoadGuard<GuestMemoryMmap>,
+    head: u16,
+    request: Request,
+}
+
+/// Result of taking a request from a queue.
+enum Taken {
+    Job(Job),
+    /// A chain without room for a status. It was returned to the guest.
+    Malformed,
+    /// No request.
+    Nothing,
+    /// The queue is stopped or inconsistent.
+    Stopped,
+}
+
+impl Guest {
+    pub fn new(target: Arc<Device>, memory: Memory) -> Self {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(QUEUE_THREADS_MAX);
+        Self {
+            target,
+            memory,
+            jobs: Jobs::default(),
+            gates: (0..QUEUES).map(|_| Gate::default()).collect(),
+            lanes: (0..threads).map(|_| Mutex::default()).collect(),
+            vrings: Mutex::default(),
+            begun: Condvar::new(),
+            is_writeback: AtomicBool::new(true),
+            is_trusted: OnceLock::new(),
+            connection: OnceLock::new(),
+        }
+    }
+
+    /// The memory of the guest.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Whether guests may go on where they were.
+    #[cfg(test)]
+    pub fn may_resume(&self) -> &AtomicBool {
+        &self.target.may_resume
+    }
+
+    /// Sets the connection to the VMM, which is closed if the guest is refused.
+    pub fn connected(&self, connection: ShutdownHandle) {
+        let connection = self.connection.get_or_init(|| connection);
+        if self.is_refused() {
+            connection.shutdown();
+        }
+    }
+
+    /// Whether it is refused: it used the device before the server was killed.
+    pub fn is_refused(&self) -> bool {
+        self.is_trusted.get() == Some(&false)
+    }
+
+    /// Waits until all queues are known.
+    pub fn wait_for_queues(&self) {
+        let waited = self.begun.wait_while(self.queues(), |vrings| vrings.len() < QUEUES.into());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Vec<Vring>> {
+        self.vrings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes no more requests, and waits for those in flight. The rest stay in the guest's queues.
+    pub fn drain(&self) {
+        self.gates.iter().for_each(Gate::close);
+        self.gates.iter().for_each(Gate::wait);
+    }
+
+    /// Closes the connection to the VMM.
+    pub fn disconnect(&self) {
+        if let Some(connection) = self.connection.get() {
+            connection.shutdown();
+        }
+    }
+
+    /// Executes requests as a worker, until [`Guest::dismiss`].
+    pub fn work(&self) {
+        let mut buffer = Buffer::default();
+        while let Some(job) = self.jobs.next() {
+            self.execute(&job, &mut buffer);
+        }
+    }
+
+    /// Ends the workers.
+    pub fn dismiss(&self) {
+        self.jobs.close();
+    }
+
+    /// Serves the queue at `index` of a thread until it is empty. A busy guest is polled for its next request, because a wake-up takes
+    /// longer than most requests.
+    fn serve(&self, index: usize, thread: usize, vrings: &[Vring]) -> Result<(), virtio_queue::Error> {
+        let (Some(vring), Some(lane)) = (vrings.get(index), self.lanes.get(thread)) else { return Ok(()) };
+        let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = |index| thread + index * self.lanes.len();
+        let poll = self.target.poll;
+        let is_soon = |served: Option<Instant>| served.is_some_and(|served| served.elapsed() < poll);
+        let polls = is_soon(lane.served);
+        let mut requests = 0;
+        loop {
+            vring.disable_notification()?;
+            loop {
+                match self.take(queue(index), vring) {
+                    Taken::Job(job) => self.hand_out(job),
+                    Taken::Malformed => {}
+                    Taken::Nothing => match self.jobs.next_quick() {
+                        Some(job) => {
+                            self.execute(&job, &mut lane.buffer);
+                            lane.served = Some(Instant::now());
+                            requests += 1;
+                            if requests % TURN_REQUESTS == 0 {
+                                (0..).zip(vrings).for_each(|(index, vring)| self.take_all(queue(index), vring));
+                            }
+                        }
+                        None if polls && is_soon(lane.served) => thread::yield_now(),
+                        None => break,
+                    },
+                    Taken::Stopped => return Ok(()),
+                }
+            }
+            if !vring.enable_notification()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes all requests of a queue, `QUEUE_ENTRIES` at most.
+    fn take_all(&self, queue: usize, vring: &Vring) {
+        for _ in 0..QUEUE_ENTRIES {
+            match self.take(queue, vring) {
+                Taken::Job(job) => self.hand_out(job),
+                Taken::Malformed => {}
+                Taken::Nothing | Taken::Stopped => return,
+            }
+        }
+    }
+
+    /// Takes the next request from a queue.
+    fn take(&self, queue: usize, vring: &Vring) -> Taken {
+        let mut state = vring.get_mut();
+        if !state.is_enabled() {
+            return Taken::Stopped;
+        }
+        let memory = self.memory.memory();
+        let entries = usize::from(state.get_queue().size());
+        let Ok(mut available) = state.get_queue_mut().iter(memory.clone()) else { return Taken::Stopped };
+        if !self.gates[queue].enter(entries) {
+            return Taken::Stopped;
+        }
+        let Some(chain) = available.next() else {
+            self.gates[queue].leave();
+            return Taken::Nothing;
+        };
+        let head = chain.head_index();
+        let request = parse(chain, &memory, self.target.device.sectors());
+        drop(state);
+        match request {
+            Some(request) => Taken::Job(Job { queue, vring: vring.clone(), memory, head, request }),
+            None => {
+                self.complete(queue, vring, head, 0);
+                Taken::Malformed
+            }
+        }
+    }
+
+    /// Decides whether the guest may use the device. All queues of a driver that starts are at index 0. VMMs send the indices of all
+    /// queues before they enable the first.
+    fn judge(&self) -> bool {
+        let is_new = self.queues().iter().all(|vring| vring.queue_next_avail() == 0);
+        let is_trusted = self.target.may_resume.fetch_or(is_new, Ordering::SeqCst) || is_new;
+        if !is_trusted {
+            self.disconnect();
+        }
+        is_trusted
+    }
+
+    fn hand_out(&self, job: Job) {
+        let is_quick = match &job.request.command {
+            Ok(Command::Write { .. }) => self.is_writeback.load(Ordering::Relaxed),
+            Ok(Command::Read { .. } | Command::Identify { .. }) | Err(_) => true,
+            Ok(Command::Flush | Command::Discard(_) | Command::Zero { .. }) => false,
+        };
+        if is_quick && !self.target.is_paced {
+            self.jobs.add_quick(job);
+        } else {
+            self.jobs.add_slow(job);
+        }
+    }
+
+    fn execute(&self, job: &Job, buffer: &mut Buffer) {
+        let Device { device, serial, .. } = self.target.as_ref();
+        let writethrough = !self.is_writeback.load(Ordering::Relaxed);
+        let target = Target { device: device.as_ref(), serial, writethrough };
+        let written = target.execute(&job.request, &job.memory, buffer);
+        self.complete(job.queue, &job.vring, job.head, written);
+    }
+
+    /// Returns a chain to the guest.
+    fn complete(&self, queue: usize, vring: &Vring, head: u16, written: u32) {
+        let mut state = vring.get_mut();
+        // A used ring outside guest memory has no reader.
+        if state.add_used(head, written).is_ok() && state.needs_notification().unwrap_or(true) {
+            let _ = state.signal_used_queue();
+        }
+        drop(state);
+        self.gates[queue].leave();
+    }
+}
+
+impl VhostUserBackend for Guest {
+    type Bitmap = ();
+    type Vring = Vring;
+
+    fn num_queues(&self) -> usize {
+        QUEUES.into()
+    }
+
+    fn max_queue_size(&self) -> usize {
+        QUEUE_ENTRIES.into()
+    }
+
+    fn features(&self) -> u64 {
+        config::features(self.target.device.read_only())
+    }
+
+    fn acked_features(&self, features: u64) {
+        self.is_writeback.store(config::has_flush(features), Ordering::Relaxed);
+    }
+
+    fn protocol_features(&self) -> VhostUserProtocolFeatures {
+        VhostUserProtocolFeatures::MQ
+            | VhostUserProtocolFeatures::CONFIG
+            | VhostUserProtocolFeatures::REPLY_ACK
+            | VhostUserProtocolFeatures::CONFIGURE_MEM_SLOTS
+            | VhostUserProtocolFeatures::RESET_DEVICE
+    }
+
+    fn reset_device(&self) {
+        self.gates.iter().for_each(Gate::wait);
+        self.is_writeback.store(true, Ordering::Relaxed);
+    }
+
+    fn set_event_idx(&self, _: bool) {}
+
+    fn get_config(&self, offset: u32, bytes: u32) -> Vec<u8> {
+        let writeback = self.is_writeback.load(Ordering::Relaxed);
+        config::read(self.target.device.as_ref(), writeback, offset, bytes)
+    }
+
+    fn set_config(&self, offset: u32, bytes: &[u8]) -> io::Result<()> {
+        match (offset, bytes) {
+            (config::WRITEBACK_AT, &[writeback @ (0 | 1)]) => {
+                self.is_writeback.store(writeback == 1, Ordering::Relaxed);
+                Ok(())
+            }
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    fn update_memory(&self, _: Memory) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Queues are dealt to threads in turn.
+    fn queues_per_thread(&self) -> Vec<u64> {
+        let threads = self.lanes.len();
+        let queues =
+            |thread| (thread..QUEUES.into()).step_by(threads).fold(0, |bits: u64, queue: usize| bits | 1 << queue);
+        (0..threads).map(queues).collect()
+    }
+
+    fn stop_vring(&self, queue: u32) -> io::Result<()> {
+        if let Some(gate) = self.gates.get(queue as usize) {
+            gate.wait();
+        }
+        Ok(())
+    }
+
+    fn handle_event(&self, event: u16, _: EventSet, vrings: &[Vring], thread: usize) -> io::Result<()> {
+        match event {
+            BEGIN_EVENT => {
+                self.queues().extend_from_slice(vrings);
+                self.begun.notify_all();
+            }
+            END_EVENT => return Err(io::ErrorKind::Interrupted.into()),
+            _ if *self.is_trusted.get_or_init(|| self.judge()) => {
+                if let Err(error) = self.serve(event.into(), thread, vrings) {
+                    tracing::warn!(%error, "a queue of a virtual machine cannot be served");
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! The device as a disk of a virtual machine: a vhost-user-blk back end.
+//!
+//! The VMM (QEMU, cloud-hypervisor, crosvm) connects to a Unix socket and shares the memory of its guest. Requests then go through
+//! queues in guest memory, without the VMM. A request of the guest is one call of the device.
+//!
+//! ```text
+//! VMM ── socket ──▶ server: connections, start and stop
+//! guest ── queues ──▶ guest ─▶ request ─▶ jobs ─▶ execute ─▶ BlockDevice
+//! ```
+//!
+//! Queues are spread over a few threads. Requests that may wait for a sync go to workers (`jobs`), so that neither a flush nor a durable
+//! write delays the requests behind it. Requests complete in any order.
+//!
+//! The guest is not trusted: all numbers in its queues and descriptors are checked. The VMM is trusted: it runs as the user who serves,
+//! as nobody else can open the socket. A VMM that truncates the memory it shares kills this process.
+
+mod config;
+mod execute;
+mod gate;
+mod guest;
+mod jobs;
+mod request;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use execute::SERIAL_BYTES;
+pub use guest::Device;
+pub use server::{OPEN_FILES, Running, Server};

@@ -1,0 +1,258 @@
+//! Requests of a guest, parsed from descriptor chains.
+//!
+//! Chains are hostile input. A request fails with a status before the device sees it if a length is not a whole number of sectors, a
+//! range is not within the device, data exceed the advertised maximum, or descriptors are not in the order of the standard: first those
+//! that the device reads, then those that it writes, with the status as the last byte.
+
+use std::ops::Deref;
+
+use virtio_bindings::virtio_blk::*;
+use virtio_queue::DescriptorChain;
+use vm_memory::{Address, Bytes, GuestAddress, GuestMemoryError, GuestMemoryMmap};
+
+use crate::block_device::SECTOR_BYTES;
+
+/// Data descriptors of a request, at most.
+pub const SEGMENTS_MAX: usize = 126;
+/// Bytes of one of them, at most.
+pub const SEGMENT_BYTES_MAX: usize = 32 << 10;
+/// Data of a request, at most, in bytes.
+pub const DATA_BYTES_MAX: usize = SEGMENTS_MAX * SEGMENT_BYTES_MAX;
+/// Ranges that one request discards, at most.
+pub const DISCARD_RANGES_MAX: usize = 16;
+/// Sectors of such a range, at most: 1 GiB.
+pub const DISCARD_SECTORS_MAX: u64 = 1 << 21;
+/// Sectors that one request zeroes, at most: 32 MiB. They may have to be written, and stopping a queue waits for that.
+pub const ZERO_SECTORS_MAX: u64 = 32 << 11;
+
+const HEADER_BYTES: usize = 16;
+/// Descriptors of a chain, at most: data, header and status.
+const DESCRIPTORS_MAX: usize = SEGMENTS_MAX + 2;
+/// A range to be discarded or zeroed: sector, sectors, flags.
+const RANGE_BYTES: usize = 16;
+
+/// Status of a failed request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is malformed, or the device failed.
+    Io,
+    /// The device does not support it.
+    Unsupported,
+}
+
+/// A request, and the address of its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub command: Result<Command, Refusal>,
+    pub status: GuestAddress,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    Read {
+        sector: u64,
+        into: Segments,
+    },
+    Write {
+        sector: u64,
+        from: Segments,
+    },
+    Flush,
+    /// The serial number.
+    Identify {
+        into: Segments,
+    },
+    Discard(Vec<Range>),
+    /// The range may become a hole if `may_unmap`.
+    Zero {
+        range: Range,
+        may_unmap: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub sector: u64,
+    pub sectors: u64,
+}
+
+/// Pieces of guest memory, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segments(Vec<(GuestAddress, usize)>);
+
+impl Segments {
+    pub fn bytes(&self) -> usize {
+        self.0.iter().map(|&(_, bytes)| bytes).sum()
+    }
+
+    /// Copies these pieces to `out`, which is as long.
+    pub fn gather(&self, memory: &GuestMemoryMmap, mut out: &mut [u8]) -> Result<(), GuestMemoryError> {
+        for &(at, bytes) in &self.0 {
+            let (now, later) = out.split_at_mut(bytes.min(out.len()));
+            memory.read_slice(now, at)?;
+            out = later;
+        }
+        Ok(())
+    }
+
+    /// Copies `data` to these pieces, which are as long.
+    pub fn scatter(&self, memory: &GuestMemoryMmap, mut data: &[u8]) -> Result<(), GuestMemoryError> {
+        for &(at, bytes) in &self.0 {
+            let (now, later) = data.split_at(bytes.min(data.len()));
+            memory.write_slice(now, at)?;
+            data = later;
+        }
+        Ok(())
+    }
+
+    /// Takes the first `bytes` bytes off.
+    fn split_front(&mut self, bytes: usize) -> Option<Self> {
+        let mut front = Self::default();
+        let mut left = bytes;
+        while left > 0 {
+            let (at, there) = self.0.first_mut()?;
+            let now = left.min(*there);
+            front.0.push((*at, now));
+            left -= now;
+            if now == *there {
+                self.0.remove(0);
+            } else {
+                (*at, *there) = (at.checked_add(now as u64)?, *there - now);
+            }
+        }
+        Some(front)
+    }
+
+    /// Takes the last byte off.
+    fn split_last(&mut self) -> Option<GuestAddress> {
+        let (at, bytes) = self.0.last_mut()?;
+        *bytes -= 1;
+        let last = at.checked_add(*bytes as u64)?;
+        if *bytes == 0 {
+            self.0.pop();
+        }
+        Some(last)
+    }
+
+    /// Copies all pieces, of `most` bytes at most.
+    fn contents(&self, memory: &GuestMemoryMmap, most: usize) -> Result<Vec<u8>, Refusal> {
+        if self.bytes() > most {
+            return Err(Refusal::Io);
+        }
+        let mut contents = vec![0; self.bytes()];
+        self.gather(memory, &mut contents).map_err(|_| Refusal::Io)?;
+        Ok(contents)
+    }
+}
+
+/// The pieces of a chain by direction, as the device sees it.
+struct Pieces {
+    readable: Segments,
+    writable: Segments,
+    is_in_order: bool,
+}
+
+/// The request of a chain to a device of `sectors` sectors; `None` if the chain has no room for a status.
+pub fn parse<M>(chain: DescriptorChain<M>, memory: &GuestMemoryMmap, sectors: u64) -> Option<Request>
+where
+    M: Deref<Target = GuestMemoryMmap>,
+{
+    let mut pieces = Pieces { readable: Segments::default(), writable: Segments::default(), is_in_order: true };
+    for (number, descriptor) in chain.enumerate() {
+        if number == DESCRIPTORS_MAX {
+            return None;
+        }
+        let (piece, is_writable) = ((descriptor.addr(), descriptor.len() as usize), descriptor.is_write_only());
+        pieces.is_in_order &= is_writable || pieces.writable.0.is_empty();
+        if piece.1 > 0 {
+            if is_writable { &mut pieces.writable } else { &mut pieces.readable }.0.push(piece);
+        }
+    }
+    let status = pieces.writable.split_last()?;
+    let command = if pieces.is_in_order { command(pieces, memory, sectors) } else { Err(Refusal::Io) };
+    Some(Request { command, status })
+}
+
+fn command(pieces: Pieces, memory: &GuestMemoryMmap, sectors: u64) -> Result<Command, Refusal> {
+    let Pieces { readable: mut data, writable: into, .. } = pieces;
+    let header = data.split_front(HEADER_BYTES).ok_or(Refusal::Io)?.contents(memory, HEADER_BYTES)?;
+    let (kind, sector) = (u32_at(&header, 0), u64_at(&header, 8));
+    let has = |input: bool, output: bool| {
+        let is_so = (input || data.0.is_empty()) && (output || into.0.is_empty());
+        if is_so { Ok(()) } else { Err(Refusal::Io) }
+    };
+    match kind {
+        VIRTIO_BLK_T_IN => {
+            has(false, true)?;
+            within(sector, &into, sectors)?;
+            Ok(Command::Read { sector, into })
+        }
+        VIRTIO_BLK_T_OUT => {
+            has(true, false)?;
+            within(sector, &data, sectors)?;
+            Ok(Command::Write { sector, from: data })
+        }
+        VIRTIO_BLK_T_FLUSH => Ok(Command::Flush),
+        VIRTIO_BLK_T_GET_ID => {
+            has(false, true)?;
+            Ok(Command::Identify { into })
+        }
+        VIRTIO_BLK_T_DISCARD => {
+            has(true, false)?;
+            let mut ranges = Vec::new();
+            for (range, flags) in ranges_of(&data, memory, DISCARD_RANGES_MAX, DISCARD_SECTORS_MAX, sectors)? {
+                if flags != 0 {
+                    return Err(Refusal::Unsupported);
+                }
+                ranges.push(range);
+            }
+            Ok(Command::Discard(ranges))
+        }
+        VIRTIO_BLK_T_WRITE_ZEROES => {
+            has(true, false)?;
+            match ranges_of(&data, memory, 1, ZERO_SECTORS_MAX, sectors)?[..] {
+                [(range, flags @ (0 | VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP))] => {
+                    Ok(Command::Zero { range, may_unmap: flags != 0 })
+                }
+                _ => Err(Refusal::Unsupported),
+            }
+        }
+        _ => Err(Refusal::Unsupported),
+    }
+}
+
+/// Checks that data are whole sectors, not too long, and within a device of `sectors` sectors.
+fn within(sector: u64, data: &Segments, sectors: u64) -> Result<(), Refusal> {
+    let bytes = data.bytes();
+    let is_whole = bytes > 0 && (bytes as u64).is_multiple_of(SECTOR_BYTES) && bytes <= DATA_BYTES_MAX;
+    let end = sector.checked_add(bytes as u64 / SECTOR_BYTES);
+    if is_whole && end.is_some_and(|end| end <= sectors) { Ok(()) } else { Err(Refusal::Io) }
+}
+
+/// Ranges with their flags: from 1 to `most`, each within the device and of at most `longest` sectors.
+fn ranges_of(
+    data: &Segments,
+    memory: &GuestMemoryMmap,
+    most: usize,
+    longest: u64,
+    sectors: u64,
+) -> Result<Vec<(Range, u32)>, Refusal> {
+    let bytes = data.contents(memory, most * RANGE_BYTES)?;
+    if bytes.is_empty() || !bytes.len().is_multiple_of(RANGE_BYTES) {
+        return Err(Refusal::Io);
+    }
+    let range = |bytes: &[u8]| {
+        let range = Range { sector: u64_at(bytes, 0), sectors: u32_at(bytes, 8).into() };
+        let end = range.sector.checked_add(range.sectors).filter(|&end| end <= sectors && range.sectors <= longest);
+        end.map(|_| (range, u32_at(bytes, 12))).ok_or(Refusal::Io)
+    };
+    bytes.chunks_exact(RANGE_BYTES).map(range).collect()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
