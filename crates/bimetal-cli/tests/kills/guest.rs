@@ -1,4 +1,5 @@
-//! A Linux guest whose own NBD driver has the store as a disk, killed together with the server.
+//! A Linux guest that has the store as a disk, killed together with the server: by its own NBD driver, or as a virtio disk
+//! (vhost-user).
 //!
 //! The guest is a kernel of Debian with a handful of programs in memory, emulated by QEMU; no virtualization is needed.
 
@@ -19,7 +20,7 @@ use crate::common::machine::has;
 use crate::served::{Disk, FrontEnd, Server, run, until};
 
 /// Modules that the guest may need, in the order in which they need each other.
-const MODULES: [&str; 9] = [
+const MODULES: [&str; 10] = [
     "virtio_ring",
     "virtio",
     "virtio_pci_legacy_dev",
@@ -28,13 +29,62 @@ const MODULES: [&str; 9] = [
     "failover",
     "net_failover",
     "virtio_net",
+    "virtio_blk",
     "nbd",
 ];
 
 /// Direct writes before the kill, which are counted.
 const DIRECT: u64 = 20;
+/// Bytes of a file that the guest removes, and whose blocks it discards.
+const RUBBISH_BYTES: u64 = 8 << 20;
 /// Blocks that direct writes go to in turn.
 const BLOCKS: u64 = 16;
+
+/// How a guest has the store as a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// By the guest's own NBD driver, over TCP. It has FUA.
+    Nbd,
+    /// As a virtio disk with two queues. It has no FUA: a durable write is a write and a flush.
+    VhostUser,
+}
+
+impl Attachment {
+    fn serve_options(self) -> &'static [&'static str] {
+        match self {
+            Self::Nbd => &["--listen", "tcp:127.0.0.1:0"],
+            Self::VhostUser => &["--vhost-user", "vm.sock"],
+        }
+    }
+
+    /// The file of the disk in the guest's `/dev`.
+    fn disk(self) -> &'static str {
+        match self {
+            Self::Nbd => "nbd0",
+            Self::VhostUser => "vda",
+        }
+    }
+
+    /// What the guest's driver says of its queue: whether it has FUA, and its cache.
+    fn queue(self) -> &'static str {
+        match self {
+            Self::Nbd => "1 write back",
+            Self::VhostUser => "0 write back",
+        }
+    }
+
+    fn machine(self, bench: &Bench) -> Vec<String> {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        match self {
+            Self::Nbd => words("-M pc -netdev user,id=net -device virtio-net-pci,netdev=net,romfile="),
+            Self::VhostUser => words(&format!(
+                "-M pc,memory-backend=mem -object memory-backend-memfd,id=mem,size=192M,share=on \
+                 -chardev socket,id=disk,path={},reconnect=1 -device vhost-user-blk-pci,chardev=disk,num-queues=2",
+                bench.path("vm.sock").display()
+            )),
+        }
+    }
+}
 
 /// A kernel, and the folder of its modules.
 struct Kernel {
@@ -84,46 +134,48 @@ pub fn can_run() -> bool {
 }
 
 /// Kills a server under a guest, and the guest; how many files it had synced. All must be there.
-pub fn kill_under_a_guest(seed: u64) -> u64 {
-    try_to_kill(seed).unwrap_or_else(|what| {
-        panic!("seed {seed}: {what}\nrepeat with: BIMETAL_KILLS_SEED={seed} BIMETAL_KILLS=1 cargo test -p bimetal-cli --test kills guest")
+pub fn kill_under_a_guest(attachment: Attachment, seed: u64) -> u64 {
+    try_to_kill(attachment, seed).unwrap_or_else(|what| {
+        panic!(
+            "{attachment:?}, seed {seed}: {what}\nrepeat with: BIMETAL_KILLS_SEED={seed} BIMETAL_KILLS=1 cargo test -p bimetal-cli \
+             --test kills guest"
+        )
     })
 }
 
-fn try_to_kill(seed: u64) -> Result<u64, String> {
+fn try_to_kill(attachment: Attachment, seed: u64) -> Result<u64, String> {
     let bench = Bench::new();
     bench.succeed(&["create", "s", "--scheme", crate::scheme(seed), "--capacity", "48MiB"]);
     let server = Server::start(&bench, &[]);
     server.wait_until_served()?;
     Disk::attach(&bench, FrontEnd::Nbd)?.format()?;
     drop(server);
-    let server = Server::start(&bench, &["--listen", "tcp:127.0.0.1:0"]);
-    let mut port = String::new();
-    until("the server says where it is", || {
-        let uri = fs::read_to_string(bench.path("uri")).unwrap();
-        port = uri.trim_end().trim_end_matches('/').rsplit(':').next().unwrap_or_default().to_owned();
-        Ok(uri.ends_with('\n'))
-    })?;
-    let mut guest = Guest::start(&bench, &Kernel::find().unwrap(), &port)?;
+    let mut server = Server::start(&bench, attachment.serve_options());
+    let port = wait_for_port(&bench)?;
+    let mut guest = Guest::start(&bench, &Kernel::find().unwrap(), attachment, &port)?;
     let queue = guest.hear("queue ")?;
-    if queue != "1 write back" {
-        return Err(format!("the guest's driver has no FUA, or no write cache: `{queue}`"));
+    if queue != attachment.queue() {
+        return Err(format!("the guest's driver has another kind of cache: `{queue}`"));
     }
-    let commits = || bench.json(&["stat", "s"])["store"]["commits"].as_u64().unwrap();
-    let before = commits();
+    write_durably(&bench, &mut guest, attachment)?;
+    let data_bytes = || bench.json(&["stat", "s"])["data_bytes"].as_u64().unwrap();
+    guest.hear("filled")?;
+    let filled = data_bytes();
     guest.go_on();
-    // A journal of the file system that is committed meanwhile, as it is every five seconds, is a flush; a direct write
-    // none.
-    let flushes: u64 = guest.hear("flushes ")?.parse().unwrap();
-    let after = commits();
-    let written = guest.heard.direct.values().max().copied();
-    if written != Some(DIRECT) || flushes > 3 || after - before < DIRECT {
-        let commits = after - before;
-        return Err(format!("of {DIRECT} writes with FUA {written:?} led to {commits} commits and {flushes} flushes"));
+    guest.hear("trimmed")?;
+    if data_bytes() + RUBBISH_BYTES / 2 > filled {
+        return Err("the file system was trimmed, and the store was told nothing of it".into());
     }
     let mut random = seed ^ 0x0067_7565_7374;
     guest.go_on();
-    let synced = 1 + below(&mut random, 30);
+    if attachment == Attachment::VhostUser {
+        // A server that is stopped, and one that takes its place.
+        guest.hear(&format!("synced {}", DIRECT + 1))?;
+        server.terminate();
+        server.wait()?;
+        server = Server::start(&bench, attachment.serve_options());
+    }
+    let synced = 2 + below(&mut random, 30);
     guest.hear(&format!("synced {}", DIRECT + synced))?;
     thread::sleep(Duration::from_micros(below(&mut random, 100_000)));
     server.kill();
@@ -134,6 +186,36 @@ fn try_to_kill(seed: u64) -> Result<u64, String> {
     disk.mount_checked()?;
     heard.verify(&disk.fs)?;
     Ok(heard.synced - DIRECT)
+}
+
+/// The TCP port of the server, as soon as it says where it is; nothing if it listens at a path.
+fn wait_for_port(bench: &Bench) -> Result<String, String> {
+    let mut uri = String::new();
+    until("the server says where it is", || {
+        uri = fs::read_to_string(bench.path("uri")).unwrap();
+        Ok(uri.ends_with('\n'))
+    })?;
+    let address = uri.trim_end().trim_end_matches('/').strip_prefix("nbd://");
+    Ok(address.and_then(|address| address.rsplit(':').next()).unwrap_or_default().to_owned())
+}
+
+/// Has the guest write durably, and counts commits: each write needs one, by FUA or by a flush.
+fn write_durably(bench: &Bench, guest: &mut Guest, attachment: Attachment) -> Result<(), String> {
+    let commits = || bench.json(&["stat", "s"])["store"]["commits"].as_u64().unwrap();
+    let before = commits();
+    guest.go_on();
+    // A journal of the file system that is committed meanwhile, as it is every five seconds, is a flush; a direct write with FUA is none.
+    let flushes: u64 = guest.hear("flushes ")?.parse().unwrap();
+    let commits = commits() - before;
+    let written = guest.heard.direct.values().max().copied();
+    let is_flushed = match attachment {
+        Attachment::Nbd => flushes <= 3,
+        Attachment::VhostUser => flushes >= DIRECT,
+    };
+    if written != Some(DIRECT) || !is_flushed || commits < DIRECT {
+        return Err(format!("of {DIRECT} durable writes {written:?} led to {commits} commits and {flushes} flushes"));
+    }
+    Ok(())
 }
 
 /// What the guest has said is durable.
@@ -188,13 +270,13 @@ struct Guest {
 }
 
 impl Guest {
-    fn start(bench: &Bench, kernel: &Kernel, port: &str) -> Result<Self, String> {
-        let memory = initial_files(bench, kernel, port)?;
+    fn start(bench: &Bench, kernel: &Kernel, attachment: Attachment, port: &str) -> Result<Self, String> {
+        let memory = initial_files(bench, kernel, attachment, port)?;
         let log = fs::File::create(bench.path("qemu.log")).unwrap();
         let mut command = Command::new("qemu-system-x86_64");
-        command.args(["-M", "pc", "-accel", "tcg", "-cpu", "qemu64", "-m", "192", "-nodefaults", "-no-user-config"]);
-        command.args(["-display", "none", "-no-reboot", "-serial", "stdio", "-netdev", "user,id=net"]);
-        command.args(["-device", "virtio-net-pci,netdev=net,romfile=", "-append", "console=ttyS0 loglevel=3 panic=-1"]);
+        command.args(["-accel", "tcg", "-cpu", "qemu64", "-m", "192", "-nodefaults", "-no-user-config"]);
+        command.args(["-display", "none", "-no-reboot", "-serial", "stdio"]).args(attachment.machine(bench));
+        command.args(["-append", "console=ttyS0 loglevel=3 panic=-1"]);
         command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(memory);
         let mut qemu = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let (console, output) = (qemu.stdin.take().unwrap(), BufReader::new(qemu.stdout.take().unwrap()));
@@ -250,7 +332,7 @@ impl Drop for Guest {
 }
 
 /// Makes the files that the guest has in memory: the programs that it runs, what they are linked with, and the modules.
-fn initial_files(bench: &Bench, kernel: &Kernel, port: &str) -> Result<PathBuf, String> {
+fn initial_files(bench: &Bench, kernel: &Kernel, attachment: Attachment, port: &str) -> Result<PathBuf, String> {
     let root = bench.path("guest");
     for folder in ["bin", "dev", "sys", "proc", "tmp", "mnt", "modules"] {
         fs::create_dir_all(root.join(folder)).unwrap();
@@ -272,7 +354,8 @@ fn initial_files(bench: &Bench, kernel: &Kernel, port: &str) -> Result<PathBuf, 
             modules.push(name);
         }
     }
-    let settings = format!("#!/bin/busybox sh\nport={port}\nmodules='{}'\n", modules.join(" "));
+    let (disk, modules) = (attachment.disk(), modules.join(" "));
+    let settings = format!("#!/bin/busybox sh\ndisk={disk}\nport={port}\nmodules='{modules}'\n");
     fs::write(root.join("init"), settings + include_str!("init")).unwrap();
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
     let memory = bench.path("initramfs");

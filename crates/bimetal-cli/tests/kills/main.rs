@@ -127,14 +127,20 @@ fn transactions_of_postgresql_are_there() {
 }
 
 #[test]
-fn what_a_guest_has_synced_is_there() {
+fn what_a_guest_has_synced_over_nbd_is_there() {
+    kill_guests(guest::Attachment::Nbd);
+}
+
+#[test]
+fn what_a_guest_has_synced_over_vhost_user_is_there() {
+    kill_guests(guest::Attachment::VhostUser);
+}
+
+fn kill_guests(attachment: guest::Attachment) {
     if can_mount() && guest::can_run() {
         let start = Instant::now();
         let (first, guests) = (number("BIMETAL_KILLS_SEED").unwrap_or(0), kills().div_ceil(10));
-        let synced: u64 = (first..first + guests).map(guest::kill_under_a_guest).sum();
-        println!(
-            "what_a_guest_has_synced_is_there: {guests} guests, {synced} files, 0 lost, {:.0} s",
-            start.elapsed().as_secs_f64()
-        );
+        let synced: u64 = (first..first + guests).map(|seed| guest::kill_under_a_guest(attachment, seed)).sum();
+        println!("{attachment:?}: {guests} guests, {synced} files, 0 lost, {:.0} s", start.elapsed().as_secs_f64());
     }
 }
