@@ -2,14 +2,14 @@
 
 CARGO ?= cargo
 
-# A build that is made once has no use for what makes the next one quick, which is half of its room on the disk.
+# Incremental compilation doubles the disk space of a build, and a CI build is not repeated.
 ifneq ($(CI),)
 export CARGO_INCREMENTAL = 0
 endif
 
 .PHONY: demo test lint browser clients python docs package package-tests site bench soak fuzz fuzzers papers
 
-# The main job: every scheme on the real trace inside the binary, as a table and as report.html.
+# The main demonstration: every scheme on the real trace in the binary, as a table and as report.html.
 demo:
 	$(CARGO) run --profile demo --no-default-features --locked --package bimetal-cli -- compare --repeat 3 --measure 1 --html report.html
 
@@ -17,7 +17,7 @@ test: lint browser clients
 	$(CARGO) test --quiet --locked --workspace
 	$(MAKE) --no-print-directory python
 
-# The crates that an index can have.
+# The crates that can be published to a crate index.
 PUBLISHED = $(patsubst crates/%/Cargo.toml,--package %,$(shell grep -L '^publish = false' crates/*/Cargo.toml))
 lint:
 	$(CARGO) fmt --all --check
@@ -26,15 +26,15 @@ lint:
 	$(CARGO) test --quiet --locked --package bimetal-lint
 	$(CARGO) package --quiet --locked --offline --no-verify --allow-dirty $(PUBLISHED)
 
-# Tests open reports with Chromium: it is installed where that can be done.
+# Tests open reports with Chromium. It is installed if possible.
 browser:
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
 	} || echo "no Chromium, and it cannot be installed: reports are not opened by tests"
 
-# Tests talk to the NBD server with real clients, run databases on it, and a Linux guest, whose kernel is only unpacked: they are
-# installed where that can be done.
+# Tests connect real clients to the NBD server, and run databases and a Linux guest on it. The programs are installed if possible. The
+# guest's kernel is only unpacked.
 CLIENTS = e2fsprogs nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra fio fuse3 \
 	curl sqlite3 postgresql qemu-system-x86 nbd-client busybox-static cpio prometheus
 GUEST = target/guest
@@ -51,19 +51,19 @@ clients:
 		mkdir -p $(GUEST) && cd $(GUEST) && apt-get download -qq $$kernel && dpkg -x $$kernel*.deb . && rm $$kernel*.deb; \
 	} || echo "missing, and cannot be installed, so that some tests are skipped:$$missing"
 
-# The Python package: made as `pip install .` makes it, but as quick to build as tests are, in an environment of its own; then its
-# tests, against the command line of the same sources, lints and types, and the docs. Without Python 3.11 or a package registry it is
+# The Python package, built like `pip install .` but with the quick `dev` profile, in a separate environment. Then its tests, against the
+# command line of the same sources, lints and type checks, and the docs. Without Python 3.11 or a package registry this target is
 # skipped, unless `CI` is set.
 PYTHON ?= python3
 VENV = $(CURDIR)/target/venv
 python:
 	+@$(call in-environment,package-tests site,the Python package is not tested and the docs are not built)
 
-# The docs as a site, with a notebook that is run by that package.
+# The docs as a site, with a notebook that runs with that package.
 docs:
 	+@$(call in-environment,site,the docs are not built)
 
-# Makes the targets $(1) if there is an environment for them, and else says that $(2).
+# Makes the targets $(1) if their environment can be made, and otherwise prints the message $(2).
 in-environment = $(MAKE) --no-print-directory $(VENV)/installed || { \
 		[ -z "$(CI)" ] || exit 1; \
 		echo "no Python 3.11 with venv, or no package registry: $(2)"; exit 0; \
@@ -79,8 +79,8 @@ package:
 	PATH=$(VENV)/bin:$$PATH $(VENV)/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
 		--force-reinstall --config-settings=build-args="--profile dev --locked" .
 
-# The program that it is held against is made as the tests of the command line make it: made for its package alone, some libraries
-# have other features, with which all crates are compiled again.
+# The tests compare the package with the program `bimetal`. It is built by the same command as the tests of the command line. A build of its
+# package alone enables other features of some libraries, and would compile all crates again.
 package-tests: package
 	$(CARGO) test --quiet --locked --workspace --no-run --test commands
 	$(VENV)/bin/ruff check --quiet python docs contrib
@@ -93,13 +93,13 @@ site: package
 	PATH=$(VENV)/bin:$$PATH NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict
 	@echo "the docs are in target/site: open index.html, or search them with \`$(PYTHON) -m http.server -d target/site\`"
 
-# Speed of every scheme beside a bare loop of memory accesses, of hit-rate curves, and of every trace decoder.
+# Speed of every scheme, compared with a bare loop of memory accesses, and of hit-rate curves and every trace decoder.
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
 
-# Crashes stores of every scheme until CRASHES have been survived, some twenty minutes for a million; kills servers under a file
-# system KILLS times, and a tenth as often under SQLite, PostgreSQL and a guest each; executes each target of the fuzzer FUZZ_RUNS
-# times, some hours for ten millions; and prints the totals.
+# Crashes stores of every scheme CRASHES times (a million take about 20 minutes). Kills servers under a file system KILLS times, and a
+# tenth as often under each of SQLite, PostgreSQL and a guest. Executes each fuzz target FUZZ_RUNS times (ten million take hours). Prints
+# the totals.
 CRASHES ?= 1000000
 KILLS ?= 1000
 FUZZ_RUNS ?= 10000000
@@ -110,7 +110,7 @@ soak: fuzzers
 		fuzz/run $(FUZZ_PROGRAM)$$target fuzz/corpus/$$target runs $(FUZZ_RUNS) || exit 1; \
 	done
 
-# Fuzzes each target for FUZZ_SECONDS with libFuzzer, on the stable compiler. What is found is in fuzz/artifacts.
+# Fuzzes each target for FUZZ_SECONDS with libFuzzer, on the stable compiler. Findings are in fuzz/artifacts.
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS = nbd store
 FUZZ_HOST = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -124,7 +124,7 @@ fuzzers:
 	RUSTFLAGS="--cfg fuzzing" RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/fuzz/instrument $(CARGO) build --quiet --locked \
 		--package bimetal-fuzz --bins --target $(FUZZ_HOST) --target-dir target/fuzz
 
-# Every table and figure of the papers, on shorter traces, and the tables of claims in the docs from what comes out.
+# Every table and figure of the papers, on shorter traces. The results rewrite the tables of claims in the docs.
 papers:
 	$(CARGO) run --release --locked --package bimetal-cli -- paper --quick --json docs/papers/reproduction.json
 	BIMETAL_UPDATE_DOCS=1 $(CARGO) test --quiet --locked --package bimetal-cli --test reproduction
