@@ -4,10 +4,10 @@
 >>> trace = bimetal.Trace.open("disk.csv")
 >>> bimetal.compare(trace, schemes=["pagemap", "chang", "hyssd"])
 
-A :class:`Trace` is replayed by :func:`compare` through several management schemes, by :func:`replay` through one, on a
-:class:`Device`; a class that derives from :class:`OwnScheme` is a scheme, too. :func:`sweep` tries many devices,
-:func:`advise` finds the cheapest that meets goals. Results are those of the command line, as frozen dataclasses with
-its JSON's names.
+On a :class:`Device`, :func:`compare` replays a :class:`Trace` through several management schemes, and :func:`replay`
+through one. A class that derives from :class:`OwnScheme` is also a scheme. :func:`sweep` simulates many devices, and
+:func:`advise` finds the cheapest device that meets goals. Results equal those of the command line. They are frozen
+dataclasses with the names of its JSON.
 """
 
 from bimetal import _core

@@ -30,16 +30,16 @@ Size = int | str
 
 @dataclasses.dataclass(frozen=True)
 class _Shown:
-    """An answer as people read it."""
+    """The printed form of an answer."""
 
     goals: list[str]
-    #: What was searched.
+    #: The searched devices.
     searched: str
-    #: How it was replayed, how wear is counted, and notes.
+    #: The replay, the basis of wear figures, and notes.
     facts: list[str]
-    #: What stands in the way.
+    #: The limits that rule out a cheaper device.
     binding: list[str]
-    #: Name and words of the response that stands beside price and life.
+    #: Name and description of the response that is shown with price and life.
     response: tuple[str, str]
     chosen: Table
     front: Table
@@ -47,7 +47,7 @@ class _Shown:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Advice(_records.Advice):
-    """The cheapest device that meets all goals, and what it was chosen from: the object that ``--json`` writes."""
+    """The cheapest device that meets all goals, and the simulated devices: the object that ``--json`` writes."""
 
     @classmethod
     def _of(cls, core: _core.Advice, command: str) -> Advice:
@@ -65,7 +65,7 @@ class Advice(_records.Advice):
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what a page is made from: it is of this process."""
+        """Leave out the Rust object from which pages are made: it belongs to this process."""
         return {name: value for name, value in self.__dict__.items() if name != "_core"}
 
     def html(self, path: str | os.PathLike[str]) -> None:
@@ -85,7 +85,8 @@ class Advice(_records.Advice):
     def to_arrow(self) -> pyarrow.Table:
         """Return a pyarrow Table with a row for each device of ``simulated``.
 
-        Responses have both names, as in ``response_us_p99``; ``excess_p99`` is the factor by which that goal is missed.
+        Columns of responses join both names, as in ``response_us_p99``. ``excess_p99`` is the factor by which a device
+        misses that goal.
         """
         return to_arrow(self._columns())
 
@@ -94,9 +95,9 @@ class Advice(_records.Advice):
         return to_pandas(self._columns())
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Draw the cost of every simulated device against the response that the first goal for one is about.
+        """Draw the cost of every simulated device against the response of the first response goal.
 
-        Without such a goal that is the 99th percentile. Devices that meet all goals are filled.
+        Without a response goal the 99th percentile is drawn. Devices that meet all goals have filled marks.
         """
         from bimetal import _plot
 
@@ -104,7 +105,7 @@ class Advice(_records.Advice):
         return _plot.advice(self, *shown.response, ax)
 
     def _texts(self) -> tuple[str, str, str]:
-        """Return what stands above the device that is chosen, below it, and above the best."""
+        """Return the texts above the chosen device, below it, and above the best devices."""
         shown: _Shown = self.__dict__["_shown"]
         head = f"{self.trace.name}: {'; '.join(shown.goals)}. {shown.searched}; {'; '.join(shown.facts)}. "
         chosen = "The cheapest that meets all goals:" if self.recommended else "No device meets all goals. The closest:"
@@ -112,7 +113,7 @@ class Advice(_records.Advice):
         return head + chosen, f"What stands in the way: {binds}.", "The best by price, response and life:"
 
     def __repr__(self) -> str:
-        """Goals, the device that is chosen, what stands in the way, and the best devices."""
+        """Goals, the chosen device, the limits that rule out a cheaper one, and the best devices."""
         shown: _Shown = self.__dict__["_shown"]
         head, binds, best = self._texts()
         lines = [head, text_table(shown.chosen), binds]
@@ -161,57 +162,57 @@ def advise(
     Parameters
     ----------
     trace
-        A :class:`Trace` or the path of one; without it, the real trace inside the package.
+        A :class:`Trace` or the path of a trace file; by default the real trace in the package.
     life
-        Least life: ``5y``, ``90d``, ``12h``.
+        Minimum life: ``5y``, ``90d``, ``12h``.
     tbw
-        Least TBW, the bytes that the host can write until the device is worn out: ``600TB``, ``1.2PB``.
+        Minimum TBW, the bytes that the host can write until the device is worn out: ``600TB``, ``1.2PB``.
     dwpd
-        Least drive writes per day: TBW by the logical capacity and the days of ``life``, or of 5 years.
+        Minimum drive writes per day: TBW divided by the logical capacity and by the days of ``life``, or of 5 years.
     mean, p50, p95, p99, p999
-        Longest responses of reads and writes, the mean or a percentile: ``500us``, ``2ms``, ``1s``.
+        Maximum responses of reads and writes, the mean or a percentile: ``500us``, ``2ms``, ``1s``.
     budget
-        Highest price of flash and disks, in US dollars.
+        Maximum price of flash and disks, in US dollars.
     writes_per_day
-        Bytes written per day, from which lifetimes follow; by default at the rate of the trace, or of ``load``.
+        Bytes written per day, on which lifetimes are based; by default the rate of the trace, or of ``load``.
     chips
-        Candidate chips, of :func:`bimetal.chips`; by default those sold in the year of the prices that no
-        other one beats.
+        Candidate chips, of :func:`bimetal.chips`; by default those sold in the year of the prices, without those that
+        another chip beats.
     schemes
-        Those of :func:`bimetal.schemes`, or ``all``; by default one or two of each way to use cells.
+        Candidate schemes, of :func:`bimetal.schemes`, or ``all``; by default one or two for each way to combine cells.
     capacity
-        Bytes that the host sees; by default what the trace touches.
+        Logical capacity in bytes; by default the footprint of the trace.
     disk
-        Also consider flash caches over this drive of :func:`bimetal.drives`.
+        Also simulate flash caches over this drive of :func:`bimetal.drives`.
     channels, dies_per_channel
         Channels of a device, shared by its regions, and dies on each of them, from 1 to 64; by default 1 to 16 and 1
         to 8 are searched.
     year
-        Prices of this year; by default the latest of the list.
+        Year of the prices; by default the latest year of the list.
     prices
-        The path of a file of prices in place of those of the list; ``docs/advise.md`` describes it.
+        The path of a price file that replaces the list; ``docs/advise.md`` describes it.
     price
-        US dollars per GiB of kinds of cells, of disks, or of single parts: ``{"tlc": 0.10, "disk": 0.02}``; or of a
-        whole drive: ``{"samsung-980-1tb": 75}``.
+        US dollars per GiB of kinds of cells, of disks, or of single parts: ``{"tlc": 0.10, "disk": 0.02}``; or the
+        price of a whole drive: ``{"samsung-980-1tb": 75}``.
     arrivals
-        As for :func:`bimetal.replay`; by default at the trace's times, or without such one request at a time.
+        As for :func:`bimetal.replay`; by default the trace's times, or one request at a time if it has no times.
     load
         Offered load: the trace's times scaled by a factor, ``2x``, or to requests per second, ``5000/s``.
     repeat, measure
-        Number of replays of the trace, and of those at the end that are measured; by default as many as write a device
-        over once before it is measured and once after, and the second half.
+        Number of replays of the trace, and number of measured replays at the end. By default the first half overwrites
+        the device once, and the second half overwrites it again and is measured.
     simulations
-        Most simulations; by default a fifth of the candidate devices, from 20 to 80.
+        Maximum number of simulations; by default a fifth of the candidate devices, from 20 to 80.
     jobs
-        How many run at once, by default as many as there are processors.
+        Number of simulations at once; by default the number of processors.
     drives
-        Names of whole drives that are candidates too, as ``bimetal drives`` has them, or parts of names, ``all``
-        or ``none``; by default those that came out within 6 years before the year of the prices.
+        Whole drives that are also candidates: names as in ``bimetal drives``, parts of names, ``all`` or ``none``. By
+        default those released within 6 years before the year of the prices.
     progress
-        Is called with how many simulations are done and how many there are at most, from the threads that run them.
+        Called with the number of finished simulations and their maximum, from the threads that run them.
 
-    The answer is that of the command line. Where no device meets all goals, ``recommended`` is ``None``, and
-    ``closest`` has those that miss them by the smallest factor. Ctrl-C ends it.
+    The answer equals that of the command line. If no device meets all goals, ``recommended`` is ``None``, and
+    ``closest`` has the devices that miss the goals by the smallest factor. Ctrl-C ends the search.
 
     """
     counts = {"repeat": repeat, "measure": measure, "simulations": simulations, "jobs": jobs}
@@ -268,7 +269,7 @@ def advise(
 
 
 def _names(option: str, names: str | Sequence[str] | None) -> list[str]:
-    """Return names as a list, which is empty for those that are usual."""
+    """Return names as a list, which is empty for the default names."""
     if names is not None and not names:
         raise SettingError(f"`{option}` names none; hint: leave it out for the usual ones")
     return [names] if isinstance(names, str) else list(names or ())

@@ -1,4 +1,4 @@
-"""What there is: schemes, parts, devices, trace formats, workloads, papers."""
+"""The catalogue: schemes, parts, devices, trace formats, workloads, papers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def formats() -> list[Format]:
 
 
 def workloads() -> list[Workload]:
-    """Every workload, with its parameters and what it is held against."""
+    """Every workload, with its parameters and its published targets."""
     return _items(Workload, _core.workloads())
 
 

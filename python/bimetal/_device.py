@@ -1,4 +1,4 @@
-"""Devices: what a drive is made of and which scheme runs it."""
+"""Devices: the parts of a drive and its management scheme."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import Any
 from bimetal import _core
 from bimetal._errors import DeviceError
 
-#: What a setting can be.
+#: The value of a setting.
 Value = str | int | float | bool
 
-#: Parameters of schemes and fields of the device, as ``--set`` takes them: ``{"fast.capacity": "32MiB"}``.
+#: Parameters of schemes and fields of the device, as for ``--set``: ``{"fast.capacity": "32MiB"}``.
 Settings = Mapping[str, Value]
 
 
 def settings_text(settings: Settings | None) -> list[tuple[str, str]]:
-    """Settings as the command line reads them."""
+    """Settings in the form of the command line."""
     items = (settings or {}).items()
     return [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in items]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Device:
-    """A device: regions of flash, perhaps disks, and the scheme that runs them.
+    """A device: regions of flash, optional disks, and the scheme that manages them.
 
-    Made by :meth:`preset`, :meth:`open`, :meth:`from_toml` or :meth:`auto`; ``docs/devices.md`` describes the files.
+    Made by :meth:`preset`, :meth:`open`, :meth:`from_toml` or :meth:`auto`. ``docs/devices.md`` describes device files.
     The keyword ``set`` of :func:`bimetal.replay` and :func:`bimetal.compare` changes single fields.
     """
 
@@ -37,7 +37,7 @@ class Device:
 
     @staticmethod
     def preset(name: str) -> Device:
-        """Take a device of :func:`bimetal.devices`, such as ``"chang-c3"``."""
+        """Return a device of :func:`bimetal.devices`, such as ``"chang-c3"``."""
         return Device(_core.device_preset(name))
 
     @staticmethod
@@ -55,7 +55,10 @@ class Device:
 
     @staticmethod
     def auto() -> Device:
-        """Let a device be fitted to the trace, for each scheme one of the same capacity and price of its fast flash."""
+        """Fit a device to the trace when it is run.
+
+        Every scheme gets the same capacity, and every scheme with fast flash the same money for it.
+        """
         return Device(None)
 
     @staticmethod
@@ -63,24 +66,24 @@ class Device:
         return Device(_core.device_from_json(json.dumps(value)))
 
     def to_toml(self) -> str:
-        """Write it as the text of a device file."""
+        """Return the text of its device file."""
         if self._file is None:
             raise DeviceError("the device is fitted to the trace when it is run; hint: take `device` of a result")
         return self._file
 
     def to_dict(self) -> dict[str, Any]:
-        """All its fields, as results have them in JSON."""
+        """Return all fields, as in the JSON of results."""
         value: dict[str, Any] = json.loads(_core.device_json(self.to_toml()))
         return value
 
     @property
     def name(self) -> str:
-        """Its name; ``auto`` where it is fitted to the trace."""
+        """Its name; ``auto`` if it is fitted to the trace."""
         return "auto" if self._file is None else str(self.to_dict()["name"])
 
     @property
     def scheme(self) -> str | None:
-        """The scheme that runs it, unless another is asked for; none where it is fitted to the trace."""
+        """Its default scheme; ``None`` if it is fitted to the trace."""
         return None if self._file is None else str(self.to_dict()["scheme"])
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Where the points of a sweep run: a point and the folder of the study go out, a row comes back."""
+"""Engines that run the points of a sweep: each receives a point and the folder of the study, and returns a row."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any
 from bimetal import _core
 from bimetal._errors import SettingError
 
-#: Points that are handed to a cluster at once: enough to keep a large one busy, and few enough for its scheduler.
+#: Points that are submitted to a cluster at once: enough to keep a large one busy, and few enough for its scheduler.
 IN_FLIGHT = 1000
 
-#: How often Ray repeats a point whose worker was lost; Dask has a setting for that.
+#: Number of times that Ray repeats a point whose worker was lost. Dask has a setting for it.
 RETRIES = 3
 
 
 class Lost(str):
-    """Why a point has no row: the workers that ran it were lost."""
+    """The reason why a point has no row: the workers that ran it were lost."""
 
 
-#: Place and JSON of a point.
+#: Index and JSON of a point.
 Point = tuple[int, str]
 
-#: Place and JSON of a row.
+#: Index and JSON of a row.
 Row = tuple[int, str | Lost]
 
 
 def run_point(point: str, folder: str) -> str:
-    """Run a point: the unit of work of every engine, by itself a function of its arguments and of the trace's files."""
+    """Run a point, the unit of work of every engine. The row depends only on the arguments and the trace files."""
     return _core.run_point(point, folder)
 
 
 def dask(points: Iterable[Point], folder: str, client: Any) -> Generator[Row]:
-    """Run points on a Dask cluster, which repeats those of a lost worker."""
+    """Run points on a Dask cluster, which repeats the points of a lost worker."""
     try:
         import distributed
     except ImportError as error:
@@ -65,7 +65,7 @@ def dask(points: Iterable[Point], folder: str, client: Any) -> Generator[Row]:
 
 
 def ray(points: Iterable[Point], folder: str, client: None) -> Generator[Row]:
-    """Run points on the Ray cluster that this process is connected to, or on one that is begun here."""
+    """Run points on the Ray cluster to which this process is connected, or start a local one."""
     try:
         import ray
     except ImportError as error:
@@ -87,5 +87,5 @@ def ray(points: Iterable[Point], folder: str, client: None) -> Generator[Row]:
             ray.cancel(reference)
 
 
-#: By their names.
+#: Cluster engines by name.
 CLUSTERS = {"dask": dask, "ray": ray}

@@ -1,4 +1,4 @@
-"""What can be wrong, an exception for each kind. Messages are those of the command line: what, where, what to do."""
+"""An exception for each kind of error. Messages are those of the command line: the problem, its place, the remedy."""
 
 
 class BimetalError(Exception):
@@ -6,53 +6,53 @@ class BimetalError(Exception):
 
 
 class TraceError(BimetalError, ValueError):
-    """A trace that cannot be read, decoded or made of columns."""
+    """A trace cannot be read, decoded or made from columns."""
 
 
 class DeviceError(BimetalError, ValueError):
-    """A device that is unknown or cannot be."""
+    """A device is unknown or invalid."""
 
 
 class SchemeError(BimetalError, ValueError):
-    """A scheme that is unknown, that cannot run on the device, or whose code in Python is wrong."""
+    """A scheme is unknown, cannot run on the device, or has an error in its Python code."""
 
 
 class SettingError(BimetalError, ValueError):
-    """A setting that nothing has, or a value that it cannot have."""
+    """A setting is unknown, or its value is invalid."""
 
 
 class WorkloadError(BimetalError, ValueError):
-    """A workload that is unknown or cannot be generated."""
+    """A workload is unknown or cannot be generated."""
 
 
 class FitError(BimetalError, ValueError):
-    """A trace that no generator can be fitted to."""
+    """No generator can be fitted to the trace."""
 
 
 class PaperError(BimetalError, ValueError):
-    """A paper, figure or trace of a paper that is unknown."""
+    """A paper, or a figure or trace of a paper, is unknown."""
 
 
 class StudyError(BimetalError, ValueError):
-    """A study that cannot be."""
+    """A study is invalid."""
 
 
 class AdviceError(BimetalError, ValueError):
-    """A question for advice that cannot be answered: no goal, no candidate device, wrong prices."""
+    """Advice is impossible: no goal, no candidate device, wrong prices."""
 
 
 class ResultsError(BimetalError):
-    """A results file that is none, is of another version, is damaged or is in use."""
+    """A results file is of another kind or version, is damaged or is in use."""
 
 
 class DoesNotFitError(BimetalError, ValueError):
-    """A trace that touches more than the device holds."""
+    """The trace touches more bytes than the device holds."""
 
 
-# `MemoryError` first: it has a `__new__` of its own, which others may call when they unpickle, as `distributed` does.
+# `MemoryError` comes first, because it has its own `__new__`, which libraries such as `distributed` call to unpickle.
 class InsufficientMemoryError(MemoryError, BimetalError):
-    """What would take more memory than there is."""
+    """The work needs more memory than is available."""
 
 
 class BimetalWarning(UserWarning):
-    """What to know before trusting a figure."""
+    """A caveat about the figures."""

@@ -29,11 +29,11 @@ class Score(Record):
     paper: str
     #: ``result``, ``arithmetic``, ``generator`` or ``ours``.
     kind: str
-    #: Which generated traces are in the place of the paper's: the ``first``, or ``calibrated`` ones.
+    #: Generated traces that stand in for the paper's: the ``first``, or ``calibrated`` ones.
     stand_in: str
     #: Claims that held.
     held: int
-    #: Claims that did not.
+    #: Claims that did not hold.
     not_held: int
     #: Claims that cannot be judged here.
     not_judged: int
@@ -41,29 +41,29 @@ class Score(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Claim(Record):
-    """What a paper says, and what was found."""
+    """A claim of a paper, and the result here."""
 
     #: Name of the paper.
     paper: str
     #: Name of the figure.
     figure: str
-    #: The acceptance target of the specification that it belongs to.
+    #: Acceptance target of the specification to which the claim belongs.
     target: str | None
-    #: ``result`` if it says what a scheme did; ``arithmetic``, which cannot fail once it is right; ``generator``, a
-    #: trace beside what was published of it; ``ours``, which the paper does not have.
+    #: ``result``: the behaviour of a scheme. ``arithmetic``: a calculation, which cannot fail once it is correct.
+    #: ``generator``: a generated trace compared with its published figures. ``ours``: not in the paper.
     kind: str
-    #: Which generated traces are in the place of the paper's: the ``first``, or ``calibrated`` ones, which are fitted
-    #: to what the paper prints of the schemes that its proposal is compared with.
+    #: Generated traces that stand in for the paper's: the ``first``, or ``calibrated`` ones, which are fitted to the
+    #: paper's results for its baselines.
     stand_in: str
-    #: What is claimed.
+    #: The claim.
     claim: str
-    #: What the paper has, with the tolerance within which it counts as held.
+    #: The paper's figure, with the tolerance within which the claim holds.
     expected: str
-    #: What was found.
+    #: The figure measured here.
     measured: str
     #: ``held``, ``not held`` or ``not judged``.
     verdict: str
-    #: Why the verdict is so.
+    #: Reason for the verdict.
     reason: str
 
 
@@ -71,7 +71,7 @@ class Claim(Record):
 class Axis(Record):
     """An axis."""
 
-    #: What it measures, with its unit.
+    #: Its quantity, with the unit.
     label: str
     #: Whether equal distances are equal ratios.
     logarithmic: bool
@@ -79,13 +79,13 @@ class Axis(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Series(Record):
-    """Points that belong together."""
+    """The points of one line or group."""
 
-    #: What they are.
+    #: Name of the series.
     name: str
-    #: Who measured them: ``measured`` here, or ``paper``.
+    #: Source: ``measured`` here, or ``paper``.
     origin: str
-    #: Places, numbers or names, and heights.
+    #: Positions (numbers or names) and values.
     points: tuple[tuple[float | str, float | None], ...]
 
 
@@ -93,7 +93,7 @@ class Series(Record):
 class Plot(Record):
     """One diagram, as data."""
 
-    #: What it shows.
+    #: Title.
     title: str
     #: ``lines``, ``marks``, ``bars`` or ``stacked_bars``.
     kind: str
@@ -101,11 +101,11 @@ class Plot(Record):
     x: Axis
     #: The vertical axis.
     y: Axis
-    #: What is drawn, in the order of the legend.
+    #: The series, in the order of the legend.
     series: tuple[Series, ...]
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Draw it."""
+        """Draw the diagram."""
         from bimetal import _plot
 
         return _plot.diagram(self, ax)
@@ -113,19 +113,19 @@ class Plot(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Figure(Record):
-    """What was reproduced of one table or figure."""
+    """The reproduction of one table or figure."""
 
     #: Name of the paper.
     paper: str
     #: Name of the figure.
     figure: str
-    #: What it shows, in a line.
+    #: Title, in a line.
     title: str
-    #: Which generated traces are in the place of the paper's.
+    #: Generated traces that stand in for the paper's.
     stand_in: str
-    #: How it was made and what to look at.
+    #: The experiment, and the point of the figure.
     caption: str
-    #: The diagrams; none where the paper has numbers only.
+    #: The diagrams; none if the paper only has numbers.
     plots: tuple[Plot, ...]
     #: Commands that repeat every point.
     commands: tuple[str, ...]
@@ -139,7 +139,7 @@ class Reproduction(Record):
     bimetal: str
     #: ``quick`` or ``full``.
     scale: str
-    #: Traces of the user, by the names of those that they stand in for.
+    #: The user's traces, by the names of the traces that they replace.
     traces: dict[str, str]
     #: Claims by kind and verdict, for each paper.
     scoreboard: tuple[Score, ...]
@@ -155,7 +155,7 @@ class Reproduction(Record):
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what a page is made from."""
+        """Leave out the Rust object from which pages are made."""
         return {name: value for name, value in self.__dict__.items() if name != "_core"}
 
     def html(self, path: str | os.PathLike[str]) -> None:
@@ -203,9 +203,9 @@ def paper(
 ) -> Reproduction:
     """Reproduce the tables and figures of a paper, and judge each claim.
 
-    ``name`` is one of :func:`bimetal.papers`, and all of them if not given; ``figures`` are chosen by how their names
-    begin. ``quick`` takes shorter traces: minutes in place of hours. ``traces`` puts traces of your own in the place of
-    generated ones, by the names of those. ``jobs`` is how many replays run at once. Ctrl-C ends it.
+    ``name`` is one of :func:`bimetal.papers`; by default all papers are reproduced. ``figures`` selects figures by the
+    beginnings of their names. ``quick`` uses shorter traces: minutes instead of hours. ``traces`` replaces generated
+    traces, by name, with your own. ``jobs`` is the number of replays at once. Ctrl-C ends the reproduction.
     """
     if jobs is not None and jobs < 1:
         raise SettingError(f"`jobs` is {jobs}: at least one replay runs at once")

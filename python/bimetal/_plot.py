@@ -1,4 +1,4 @@
-"""Diagrams with matplotlib, which is asked for only here."""
+"""Diagrams with matplotlib, which only this module imports."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ TIMES = (("µs", 1.0), ("ms", 1e3), ("s", 1e6), ("h", 3.6e9))
 #: Units of life from small to large, with their years.
 LIVES = (("hours", 1 / 8766), ("days", 1 / 365.25), ("years", 1.0))
 
-#: What cost is drawn against, by the goal that it is.
+#: Figures against which cost is drawn, by the name of their goal.
 SWEPT = {"mean": "mean response", "p99": "99th percentile of responses", "life": "life"}
 
-#: Larger ratios of the largest to the smallest value are drawn on a logarithmic axis.
+#: Above this ratio of the largest to the smallest value an axis is logarithmic.
 _WIDE = 12
-#: A budget beyond this multiple of the dearest device is not drawn.
+#: A budget beyond this multiple of the most expensive device is not drawn.
 _FAR = 1.5
 
-#: Where a legend goes that would lie over what is drawn.
+#: Place of a legend that would cover the plot.
 _OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
-#: A text right of a place.
+#: A text to the right of a point.
 _BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 
 
@@ -75,7 +75,7 @@ def _bars(ax: Any, values: Sequence[float | None], label: str) -> None:
 
 
 def _responses(ax: Any, results: Sequence[Result]) -> None:
-    # Of a device that falls behind responses only say how long the trace is.
+    # Responses of a device that falls behind only reflect the length of the trace.
     late = [result.load.overload == "growing" for result in results]
     kept = [(place, result.response_us) for place, result in enumerate(results) if not late[place]]
     served = [(place, result.service_us) for place, result in enumerate(results) if result.service_us is not None]
@@ -86,7 +86,7 @@ def _responses(ax: Any, results: Sequence[Result]) -> None:
     drawn.append(("service time" if alone else "response", kept, "C0o", "C0|"))
     times = [times for _, rows, _, _ in drawn for _, times in rows]
     unit, size = _unit(TIMES, [time.mean for time in times])
-    # Marks, not bars: the axis is logarithmic and has no zero for bars to begin at.
+    # Marks, not bars: the axis is logarithmic and has no zero at which bars could begin.
     for name, rows, mark, line in drawn:
         places = [place for place, _ in rows]
         ax.plot([time.mean / size for _, time in rows], places, mark, label=f"{name}, mean")
@@ -98,7 +98,7 @@ def _responses(ax: Any, results: Sequence[Result]) -> None:
     ax.set_xlabel(f"{' and '.join(name for name, *_ in drawn)} ({unit})")
     for place, result in enumerate(results):
         if late[place]:
-            # From the right edge, where responses would be.
+            # At the right edge, in the place of responses.
             text = f"falls behind by {result.backlog_s:,.3g} s"
             ax.annotate(text, (1, place), xycoords=("axes fraction", "data"), xytext=(-3, 0), ha="right", **_BESIDE)
     ax.legend()
@@ -128,7 +128,7 @@ def _write_amplification(ax: Any, results: Sequence[Result]) -> None:
 def _lives(ax: Any, results: Sequence[Result]) -> None:
     years = [result.lifetime_years for result in results]
     unit, size = _unit(LIVES, years)
-    # As the table marks it.
+    # The table marks it in the same way.
     short = any(result.lifetime_overwrites < 1 and result.lifetime_years is not None for result in results)
     extrapolated = ", extrapolated from less than one overwrite" if short else ""
     _bars(ax, [None if life is None else life / size for life in years], f"life ({unit}){extrapolated}")
@@ -224,12 +224,12 @@ def _place(place: float | str) -> str:
 def sweep(
     rows: Sequence[SweepRow], best: Sequence[SweepRow], figure: str, ax: matplotlib.axes.Axes | None
 ) -> matplotlib.axes.Axes:
-    """Draw cost against a figure, a colour for each scheme, and a line along the best."""
+    """Draw cost against a figure, a colour for each scheme, and a line along the best points."""
 
     def of(figures: SweepFigures) -> float | None:
         if figure == "life":
             return figures.lifetime_years
-        # Responses of a device that falls behind more and more only say how long the trace is.
+        # Responses of an overloaded device only reflect the length of the trace.
         return None if figures.overload == "growing" else getattr(figures.response_us, figure)
 
     def places(rows: Iterable[SweepRow]) -> list[tuple[float, float]]:
@@ -252,10 +252,10 @@ def sweep(
 
 
 def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
-    """Draw cost against a response, a colour for each scheme; what meets the goals is filled."""
+    """Draw cost against a response, a colour for each scheme; devices that meet the goals have filled marks."""
 
     def places(choices: Iterable[Choice]) -> list[tuple[float, float]]:
-        # Without a response, a device falls behind.
+        # A device without a response falls behind.
         return [(choice.cost_usd, getattr(choice.response_us, response)) for choice in choices if choice.response_us]
 
     costs, times = ([value[axis] for value in places(of.simulated)] for axis in (0, 1))

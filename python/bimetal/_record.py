@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from bimetal._device import Device
 
-#: Metadata of a field that the JSON leaves out where it is empty.
+#: Metadata of a field that the JSON leaves out if it is empty.
 OMITTED = {"omitted": True}
 
 
@@ -18,15 +18,15 @@ OMITTED = {"omitted": True}
 class Member:
     """A field of a record."""
 
-    #: Its name in JSON; the attribute has an underscore behind it where Python has that word for itself.
+    #: Its name in JSON. The attribute has a trailing underscore if the name is a keyword of Python.
     key: str
     attribute: str
     hint: Any
-    #: Whether the JSON leaves it out where it is empty.
+    #: Whether the JSON leaves it out if it is empty.
     omitted: bool
 
 
-#: Fields of the records that were asked for, since finding their types takes long.
+#: Cached fields of records, because resolving their types is slow.
 _MEMBERS: dict[type[Any], tuple[Member, ...]] = {}
 
 
@@ -42,7 +42,7 @@ def members(record: type[Any]) -> tuple[Member, ...]:
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:
-    """The value of that type that some JSON stands for."""
+    """Convert JSON to a value of the type."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
         kinds = [kind for kind in arguments if kind is not types.NoneType]
@@ -61,7 +61,7 @@ def _read(hint: Any, value: Any, where: str) -> Any:
 
 
 def _write(value: Any) -> Any:
-    """The JSON that stands for a value."""
+    """Convert a value to JSON."""
     match value:
         case Record() | Device():
             return value.to_dict()
@@ -79,7 +79,7 @@ class Record:
 
     @classmethod
     def _from_dict(cls, value: Mapping[str, Any], where: str = "") -> Self:
-        """Read what :meth:`to_dict` writes, refusing any difference between the two."""
+        """Read the output of :meth:`to_dict`; refuse missing and unknown fields."""
         where = f"{where}.{cls.__name__}".lstrip(".")
         if unknown := value.keys() - {member.key for member in members(cls)}:
             raise TypeError(f"{where} has no field {sorted(unknown)}")
@@ -89,6 +89,6 @@ class Record:
         return cls(**{member.attribute: _read(member.hint, value[member.key], where) for member in given})
 
     def to_dict(self) -> dict[str, Any]:
-        """As the command line writes it with ``--json``: dictionaries, lists, numbers and texts."""
+        """Return the object that the command line writes with ``--json``: dictionaries, lists, numbers and texts."""
         values = ((member, getattr(self, member.attribute)) for member in members(type(self)))
         return {member.key: _write(value) for member, value in values if value or not member.omitted}

@@ -1,4 +1,4 @@
-"""What replays measured. Units are in the names; shares are from 0 to 1; ``None`` is what is not defined."""
+"""Results of replays. Units are in the names, shares are from 0 to 1, and undefined values are ``None``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _divisions(texts: Iterable[str]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Shown:
-    """The tables of a comparison as people read them."""
+    """The printed tables of a comparison."""
 
     verdict: list[str]
     headline: Table
@@ -57,7 +57,7 @@ class _Shown:
 class Comparison(_records.Comparison):
     """Schemes side by side on the same requests: the object that ``--json`` writes."""
 
-    #: One entry for each scheme, in the order in which they were asked for; what is shown has the best first.
+    #: One entry for each scheme, in the order of the request; tables show the best first.
     results: tuple[Result, ...]
 
     @classmethod
@@ -69,7 +69,7 @@ class Comparison(_records.Comparison):
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what a report is made from: it is large, and of this process."""
+        """Leave out the Rust object from which reports are made: it is large, and belongs to this process."""
         return {name: value for name, value in self.__dict__.items() if name != "_core"}
 
     def __getitem__(self, scheme: str) -> Result:
@@ -82,7 +82,7 @@ class Comparison(_records.Comparison):
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a report: one file with plots and tables that opens offline, as ``--html`` does.
 
-        Figures over time are in it where ``intervals`` was asked for; 60 are usual.
+        It has figures over time if ``intervals`` was given; 60 is a usual number.
         """
         core: _core.Comparison | None = self.__dict__.get("_core")
         if core is None:
@@ -115,8 +115,8 @@ class Comparison(_records.Comparison):
     def plot(self, figure: str = "response", *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """Draw schemes side by side, in the order of the table.
 
-        ``response`` has service times too where there are any; the others are ``operations``, ``write_amplification``,
-        ``life`` and ``cost``.
+        ``response`` also draws service times if the results have them. The other figures are ``operations``,
+        ``write_amplification``, ``life`` and ``cost``.
         """
         from bimetal import _plot
 

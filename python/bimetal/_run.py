@@ -14,7 +14,7 @@ from bimetal._own import AnyScheme, line
 from bimetal._results import Comparison, Replay
 from bimetal._trace import Trace, call
 
-#: A trace, the path of one, or none for the real one inside the package.
+#: A trace, the path of a trace file, or ``None`` for the real trace in the package.
 AnyTrace = Trace | str | os.PathLike[str] | None
 
 #: A device, the name of a preset, or ``auto``.
@@ -38,12 +38,12 @@ def replay(
 ) -> Replay:
     """Run one scheme, by default that of the device, and measure it in full.
 
-    Results are those of the command line, to the bit. Ctrl-C ends it.
+    Results equal those of the command line bit for bit. Ctrl-C ends the replay.
 
     Parameters
     ----------
     trace
-        A :class:`Trace` or the path of one; without it, the real trace inside the package.
+        A :class:`Trace` or the path of a trace file; by default the real trace in the package.
     scheme
         One of :func:`bimetal.schemes`, or a class that derives from :class:`OwnScheme`.
     device
@@ -51,16 +51,16 @@ def replay(
     set
         Parameters of the scheme and fields of the device: ``{"fast.capacity": "32MiB", "slow.spare": "7%"}``.
     seed
-        Seed of everything pseudo-random in the device.
+        Seed of all pseudo-random choices of the device.
     arrivals
         ``closed``, ``closed:DEPTH`` or ``trace``, ``trace:SPEED``, which follows the time stamps. By default a trace
-        with times is replayed both at these, for responses, and one request at a time, for service times.
+        with times is replayed twice: at its times, for responses, and with one request at a time, for service times.
     repeat, measure
-        Number of replays of the trace, and of those at the end that are measured; by default all.
+        Number of replays of the trace, and number of measured replays at the end; by default all.
     fill
-        Whether every logical unit is written before.
+        Whether every logical unit is written before the replay.
     intervals
-        Into how many intervals figures over time are cut.
+        Number of intervals of figures over time.
 
     """
     found = _device(device)
@@ -88,12 +88,12 @@ def compare(
     seeds: int = 1,
     jobs: int | None = None,
 ) -> Comparison:
-    """Run several schemes on the same requests, ``all`` that the device allows if none is named.
+    """Run several schemes on the same requests; ``all`` (the default) runs every scheme that the device allows.
 
-    A scheme is a name, or a class that derives from :class:`OwnScheme`. The first is the one that others are compared
-    with. ``seeds`` above 1 replays each with that many seeds, from the device's own on, for ``Result.spread``. ``jobs``
-    is how many run at once, by default as many as there are processors; the other parameters are those of
-    :func:`replay`.
+    A scheme is a name, or a class that derives from :class:`OwnScheme`. The others are compared with the first one.
+    With ``seeds`` above 1 each scheme is replayed with this number of consecutive seeds, beginning with the device's
+    own, for ``Result.spread``. ``jobs`` is the number of schemes that run at once; by default the number of processors.
+    The other parameters are those of :func:`replay`.
     """
     names = list(schemes) if isinstance(schemes, Iterable) and not isinstance(schemes, str) else [schemes]
     if not names:
@@ -150,7 +150,7 @@ def _run(
 
 
 class _Literal(str):
-    """A text that is shown as it is."""
+    """A text that is printed without quotes."""
 
     def __repr__(self) -> str:
         return str(self)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-#: The path of a study file, its text (of more than one line), or a mapping of the same shape.
+#: The path of a study file, its text (of more than one line), or a mapping of the same structure.
 AnyStudy = str | os.PathLike[str] | Mapping[str, Any]
 
-#: Is told how many points are done, and how many there are.
+#: Called with the number of finished points and the number of all points.
 Progress = Callable[[int, int], object]
 
 
@@ -51,12 +51,12 @@ class Sweep:
 
     @functools.cached_property
     def left_out(self) -> tuple[SweepRow, ...]:
-        """Rows of schemes of ``all`` that a device does not allow; they are in no table."""
+        """Rows of schemes that ``all`` includes but a device does not allow. Tables leave them out."""
         return _rows(self._core.left_out())
 
     @property
     def title(self) -> str:
-        """What the study is about."""
+        """Title of the study."""
         return self._core.title()
 
     @property
@@ -65,7 +65,7 @@ class Sweep:
         return tuple(row for row in self.rows if row.failure)
 
     def front(self, *goals: str) -> tuple[SweepRow, ...]:
-        """Return the rows that no other of the same trace, replayed alike, beats in all goals at once.
+        """Return the rows that no other row of the same trace and replay beats in all goals at once.
 
         Goals are ``cost``, ``mean``, ``p99`` and ``life``; without any, ``cost``, ``mean`` and ``life``.
         """
@@ -107,9 +107,9 @@ class Sweep:
         arrivals: str | None = None,
         ax: matplotlib.axes.Axes | None = None,
     ) -> matplotlib.axes.Axes:
-        """Draw the cost of every point against its ``mean`` or ``p99`` response or its ``life``, and the best at each.
+        """Draw the cost of every point against its ``mean`` or ``p99`` response or its ``life``, and the best points.
 
-        Of several traces, or several arrivals, one is chosen.
+        If there are several traces or arrivals, choose one.
         """
         from bimetal import _plot
 
@@ -145,20 +145,20 @@ class Sweep:
         return ["point", "trace", "arrivals", "cost (USD)", "mean (µs)", "99 % (µs)", "life (years)"], cells
 
     def __repr__(self) -> str:
-        """How it went, and the best."""
+        """Numbers of finished and failed points, and the best points."""
         return f"{self._title()}\n{text_table(self._table())}"
 
     def _repr_html_(self) -> str:
         return f"<div>{html.escape(self._title())}</div>{html_table(self._table())}"
 
     def __eq__(self, other: object) -> bool:
-        """Whether all rows are equal, also in how fast they were."""
+        """Whether all rows are equal, including the speed of the simulation."""
         return isinstance(other, Sweep) and (self.rows, self.left_out) == (other.rows, other.left_out)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As text."""
+        """Pickle the rows as JSON."""
         return _restored, (self._core.title(), self._core.json(), self._core.left_out(), self._command)
 
 
@@ -181,25 +181,25 @@ def sweep(
     Parameters
     ----------
     study
-        The path of a study file, the text of one, or a mapping of the same shape: ``{"grids": [{"scheme": "all"}]}``.
-        Files that it names are beside the study file, or else in the current folder.
+        The path of a study file, its text, or a mapping of the same structure: ``{"grids": [{"scheme": "all"}]}``.
+        Its files are relative to the study file, or to the current folder if there is none.
     engine
-        ``threads`` of this process; ``dask`` and ``ray``, clusters of workers that have this version of Bimetal and the
-        trace files at the same paths. Figures are the same on each.
+        ``threads`` of this process, or a cluster of ``dask`` or ``ray``, whose workers need this version of Bimetal and
+        the trace files at the same paths. Figures are the same with every engine.
     client
-        The ``distributed.Client`` of ``dask``, by default the current one.
+        The ``distributed.Client`` for ``dask``; by default the current one.
     jobs
-        How many points run at once on ``threads``, by default as many as there are processors.
+        Number of points at once with ``threads``; by default the number of processors.
     results
-        Keep rows in this file as they come, and take those from it that it has: a sweep that was interrupted goes on,
-        on whichever engine, and also with ``bimetal sweep --results``.
+        File in which each row is saved when it is done, and from which existing rows are taken. An interrupted sweep
+        resumes from it, with any engine and also with ``bimetal sweep --results``.
     restart
-        Forget the results that there are.
+        Discard existing results.
     progress
-        Is called with how many points are done and how many there are; on ``threads`` from these.
+        Called with the number of finished points and of all points; with ``threads`` from these threads.
 
-    A point that cannot be run has a row that says why, and does not stop the others. Ctrl-C ends the sweep; workers of
-    a cluster finish what they have begun.
+    A point that cannot run has a row with the reason, and the other points continue. Ctrl-C ends the sweep; workers
+    of a cluster finish the points that they have begun.
 
     """
     if engine not in ("threads", *CLUSTERS):
@@ -228,7 +228,7 @@ def sweep(
 
 def _on_cluster(core: _core.Sweep, engine: str, folder: str, client: Any, progress: Progress | None) -> _core.Rows:
     tell = progress or (lambda _done, _of: None)
-    # The results file is let go of whatever happens: a traceback that is kept would keep it open.
+    # The results file is closed in any case: otherwise a traceback that is kept would keep it open.
     with contextlib.ExitStack() as ends:
         ends.callback(core.end)
         left = core.left()
@@ -243,7 +243,7 @@ def _on_cluster(core: _core.Sweep, engine: str, folder: str, client: Any, progre
 
 
 def _read(study: AnyStudy) -> tuple[str, bool, str, str | None]:
-    """Text, whether that is JSON, folder and name."""
+    """Return the text, whether it is JSON, the folder and the name."""
     if isinstance(study, Mapping):
         return json.dumps(_plain(study), allow_nan=False), True, str(Path.cwd()), None
     if isinstance(study, str) and "\n" in study:
@@ -254,7 +254,7 @@ def _read(study: AnyStudy) -> tuple[str, bool, str, str | None]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has for mappings without what is ``None``, for paths, ranges, and numbers and arrays of NumPy."""
+    """Convert to JSON types: mappings without ``None`` values, paths, ranges, and numbers and arrays of NumPy."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, os.PathLike):

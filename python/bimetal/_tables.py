@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-#: Heads and rows, as people read them.
+#: Heads and rows of a printed table.
 Table = tuple[list[str], list[list[str]]]
 
 #: Type and values of each column.
@@ -22,7 +22,7 @@ Columns = dict[str, tuple[type, list[Any]]]
 
 
 def _leaves(record: type[Record], before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], type]]:
-    """Path and type of every single value in a record; its lists are tables of their own."""
+    """Path and type of every scalar value in a record. Lists in a record are separate tables."""
     for member in members(record):
         hint = member.hint
         if typing.get_origin(hint) is types.UnionType:
@@ -41,13 +41,13 @@ def _value(record: Any, path: tuple[str, ...]) -> Any:
 
 
 def columns(record: type[Record], rows: Iterable[Record]) -> Columns:
-    """Return records of one type as columns; a value within a record has both names, as in ``response_us_mean``."""
+    """Return records of one type as columns. Nested values join both names, as in ``response_us_mean``."""
     rows = list(rows)
     return {"_".join(path): (kind, [_value(row, path) for row in rows]) for path, kind in _leaves(record)}
 
 
 def numbered(record: type[Record], of_schemes: list[tuple[str, Any]]) -> Columns:
-    """Return the rows of each scheme one after the other, the scheme's name in front."""
+    """Return the rows of all schemes in turn, with the scheme's name in the first column."""
     found = columns(record, [row for _, rows in of_schemes for row in rows])
     names = [scheme for scheme, rows in of_schemes for _ in rows]
     return {"scheme": (str, names)} | found
@@ -70,7 +70,7 @@ def to_pandas(columns: Columns) -> pandas.DataFrame:
     except ImportError as error:
         raise ImportError("`to_pandas` takes pandas; hint: `pip install pandas`") from error
     kinds = {bool: "bool", int: "int64", float: "float64", str: "object"}
-    # Where some are missing.
+    # If some values are missing.
     partial = kinds | {bool: "boolean", int: "Int64"}
     typed = {name: (values, (partial if None in values else kinds)[kind]) for name, (kind, values) in columns.items()}
     return pd.DataFrame({name: pd.Series(values, dtype=kind) for name, (values, kind) in typed.items()})
@@ -82,7 +82,7 @@ def _is_text(heads: list[str], rows: list[list[str]], column: int) -> bool:
 
 
 def text_table(table: Table) -> str:
-    """Return a table as text: names to the left, figures to the right."""
+    """Return a table as text: names are aligned left, figures right."""
     heads, rows = table
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     left = [_is_text(heads, rows, column) for column in range(len(heads))]
@@ -98,7 +98,7 @@ def text_table(table: Table) -> str:
 
 
 def html_table(table: Table) -> str:
-    """Return a table as HTML: names to the left, figures to the right; a row of one cell is the title of a group."""
+    """Return a table as HTML: names are aligned left, figures right; a row of one cell is the title of a group."""
     heads, rows = table
     left = [_is_text(heads, rows, column) for column in range(len(heads))]
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 #: Columns of a trace, in their order.
 COLUMNS = ("time_ns", "op", "sector", "sectors")
 
-#: Operations by their numbers, with the other words and letters that they are known by.
+#: Names of operations, at the index of their number, with synonyms.
 OPERATIONS = (("read", "r"), ("write", "w"), ("trim", "t", "discard", "d"))
 
 
 class Arrays(TypedDict):
-    """The requests of a trace, an array for each column."""
+    """The requests of a trace, with an array for each column."""
 
     #: Arrival since the start of the trace, in nanoseconds.
     time_ns: npt.NDArray[np.uint64]
@@ -38,14 +38,14 @@ class Arrays(TypedDict):
 
 
 class Trace:
-    """Requests in memory. Does not change.
+    """Requests in memory, immutable.
 
     Made by :meth:`open`, :meth:`sample`, :meth:`from_arrays`, :meth:`from_frame`, :meth:`generate` or :meth:`like`.
     """
 
     __slots__ = ("_origin", "_requests")
     _requests: _core.Trace
-    #: The call that made it, as it would be typed.
+    #: Source text of the call that made it.
     _origin: str
 
     def __init__(self) -> None:
@@ -68,18 +68,16 @@ class Trace:
         volumes: Iterable[int] | None = None,
         limit: int | None = None,
     ) -> Trace:
-        """Read trace files, compressed or not; several are put together as one.
+        """Read trace files, compressed or not; several files become one trace.
 
-        ``format`` is one of :func:`bimetal.formats` and detected if not given. ``time_unit`` (``ps``, ``ns``,
-        ``100ns``, ``us``, ``ms``, ``s``) is that of its time stamps where the format's own does not hold. ``columns``
-        names those of delimited text, JSON lines or Parquet files as ``--columns`` does:
-        ``time:ms,op,offset:bytes,size``.
-        ``objects`` says how the objects of a cache's trace become addresses, as ``--objects`` does: ``slots``,
-        ``sectors``, ``slots,insert``.
-        ``action`` (``Q``, ``D``, ``C``) says which record of a request counts in blktrace and blkparse. ``volumes``
-        takes only the devices of these numbers, ``limit`` only the first requests.
+        ``format`` is one of :func:`bimetal.formats`; by default it is detected. ``time_unit`` (``ps``, ``ns``,
+        ``100ns``, ``us``, ``ms``, ``s``) is the unit of time stamps if it is not the format's own. ``columns`` declares
+        the columns of delimited text, JSON lines or Parquet files, as ``--columns`` does:
+        ``time:ms,op,offset:bytes,size``. ``objects`` defines how objects of a cache's trace are mapped to addresses, as ``--objects`` does: ``slots``,
+        ``sectors``, ``slots,insert``. ``action`` (``Q``, ``D``, ``C``) selects the record of a request in blktrace and
+        blkparse. ``volumes`` selects devices by number, and ``limit`` the first requests.
         """
-        # A file of that name: waiting for the standard input could not be interrupted.
+        # `-` is a file name here: a read of the standard input could not be interrupted.
         names = ["./-" if path == "-" else os.fspath(path) for path in paths]
         chosen = None if volumes is None else list(volumes)
         core = _core.Trace.open(names, format, time_unit, columns, objects, action, chosen, _limit(limit))
@@ -99,18 +97,18 @@ class Trace:
 
     @staticmethod
     def sample(*, limit: int | None = None) -> Trace:
-        """Take the real trace that is inside the package: two hours of a virtual machine's disk."""
+        """Return the real trace in the package: two hours of a virtual machine's disk."""
         return Trace._of(_core.Trace.sample(_limit(limit)), call("bimetal.Trace.sample", limit=limit))
 
     @staticmethod
     def generate(workload: str, *, set: Settings | None = None, seed: int = 1) -> Trace:
-        """Generate a workload of :func:`bimetal.workloads`, with parameters other than its own."""
+        """Generate a workload of :func:`bimetal.workloads`; ``set`` changes its parameters."""
         core = _core.Trace.generate(workload, settings_text(set), seed)
         options = {"set": dict(set or {}) or None, "seed": None if seed == 1 else seed}
         return Trace._of(core, call("bimetal.Trace.generate", workload, **options))
 
     def like(self, *, requests: int | None = None, seed: int = 1) -> Trace:
-        """Generate requests like those of this trace: as many, unless it is said, by a model that is fitted to it."""
+        """Generate requests from a model fitted to this trace; by default the same number of requests."""
         settings: Settings = {} if requests is None else {"requests": requests}
         core = self._requests.like(settings_text(settings), seed)
         options = {"requests": requests, "seed": None if seed == 1 else seed}
@@ -125,13 +123,13 @@ class Trace:
         sectors: npt.ArrayLike,
         name: str = "arrays",
     ) -> Trace:
-        """Make a trace of arrays of equal length, a row for each request.
+        """Make a trace from arrays of equal length, with a row for each request.
 
-        ``time_ns`` is the arrival in nanoseconds by any clock, or NumPy's ``datetime64`` or ``timedelta64``; ``op`` is
-        0 for a read, 1 for a write, 2 for a trim, or one of the words ``read``, ``write``, ``trim`` (``r``, ``w``,
-        ``t``, in any case); ``sector`` and ``sectors`` are the first and the number of 512-byte sectors. Numbers are
-        integers of any width; a value that cannot be is an error that names its row, counted from 0. Rows out of time
-        order are sorted.
+        ``time_ns`` is the arrival in nanoseconds since any moment, or NumPy's ``datetime64`` or ``timedelta64``. ``op``
+        is 0 for a read, 1 for a write, 2 for a trim, or one of the words ``read``, ``write``, ``trim`` (``r``, ``w``,
+        ``t``, in any case). ``sector`` is the first 512-byte sector, and ``sectors`` the number of sectors. Numbers are
+        integers of any width. An invalid value is an error that names its row, counted from 0. Rows that are out of
+        time order are sorted.
         """
         given = {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
         columns = [_column(column, values) for column, values in given.items()]
@@ -148,16 +146,16 @@ class Trace:
         time_unit: str | None = None,
         name: str = "frame",
     ) -> Trace:
-        """Make a trace of a pandas or polars DataFrame, a pyarrow Table, a mapping of arrays or any Arrow stream.
+        """Make a trace from a pandas or polars DataFrame, a pyarrow Table, a mapping of arrays or any Arrow stream.
 
-        ``columns`` names columns and their units as :meth:`open` does:
-        ``time=started:us,op=rw,offset=lba:sectors,size=len``. Without it, names decide that leave nothing open, such as
-        ``time_ms``, ``rw``, ``lba`` and ``bytes``. ``time_unit`` is the unit of times that have none. Columns of dates
-        and durations have a unit of their own.
+        ``columns`` declares columns and their units, as for :meth:`open`:
+        ``time=started:us,op=rw,offset=lba:sectors,size=len``. It is not needed if the names are unambiguous, such as
+        ``time_ms``, ``rw``, ``lba`` and ``bytes``. ``time_unit`` is the unit of times without a unit. The type of dates
+        and durations defines their unit.
 
-        As a mapping, ``columns`` says which column of the frame holds which of ``time_ns``, ``op``, ``sector`` and
-        ``sectors``, where it is not called so: ``{"time_ns": "timestamp", "sector": "lba"}``. They hold what
-        :meth:`from_arrays` takes, as do the columns of a frame that has all four of these names.
+        As a mapping, ``columns`` renames columns of the frame to ``time_ns``, ``op``, ``sector`` and ``sectors``:
+        ``{"time_ns": "timestamp", "sector": "lba"}``. The values must be those of :meth:`from_arrays`. The same applies
+        to a frame that has columns of these four names.
         """
         frame = _columnar(frame)
         if isinstance(columns, str) or (columns is None and not _has_own_names(frame)) or time_unit is not None:
@@ -182,14 +180,14 @@ class Trace:
 
     @property
     def warnings(self) -> list[str]:
-        """What to know before trusting a figure."""
+        """Caveats about the trace."""
         return self._requests.warnings()
 
     def profile(self, *, curve_points: int = 20, sample: float | None = None) -> Profile:
-        """Measure what the requests are like: sizes, updates, hot set, hit rates by cache size, arrivals.
+        """Measure the properties of the requests: sizes, updates, hot set, hit rates by cache size, arrivals.
 
-        ``curve_points`` is the number of cache sizes, 0 for no hit rates. ``sample`` is the share of the pages on which
-        they are measured, 1 for all; by default all, and of long traces about a hundred thousand pages.
+        ``curve_points`` is the number of cache sizes; 0 omits hit rates. ``sample`` is the share of pages on which hit
+        rates are measured, and 1 is all pages; by default all, but about a hundred thousand pages of a long trace.
         """
         if sample is not None and not 0 < sample <= 1:
             raise TraceError(f"`sample` is {sample}: a rate is a number above 0 and at most 1")
@@ -205,7 +203,7 @@ class Trace:
 
 
 def call(function: str, *arguments: object, **options: object) -> str:
-    """Write a call as it would be typed, without the options that are not given."""
+    """Return the source text of a call, without options that are ``None``."""
     given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
     return f"{function}({', '.join([*map(repr, arguments), *given])})"
 
@@ -217,7 +215,7 @@ def _limit(limit: int | None) -> int | None:
 
 
 def _column(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
-    """Return a column as numbers; what is none is named by its row."""
+    """Return a column as numbers; an error names the row of an invalid value."""
     import numpy as np
 
     array = np.asarray(values)
@@ -239,7 +237,7 @@ def _column(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
 
 
 def _refuse(name: str, array: npt.NDArray[Any]) -> None:
-    """Say why a column that is not of integers is refused: a missing value, or its type."""
+    """Raise the reason why a column without integers is refused: a missing value, or its type."""
     missing = next((row for row, value in enumerate(array.tolist()) if value is None or value != value), None)
     if missing is not None:
         raise TraceError(f"row {missing}: `{name}` is missing")
@@ -248,7 +246,7 @@ def _refuse(name: str, array: npt.NDArray[Any]) -> None:
 
 
 def _operations(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the numbers of operations that are given as words."""
+    """Return the numbers of operations for their names."""
     import numpy as np
 
     numbers = {word: number for number, words in enumerate(OPERATIONS) for word in words}
@@ -261,17 +259,17 @@ def _operations(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _columnar(frame: Any) -> Any:
-    """Return what has columns by name: a stream becomes a table."""
-    # A record batch's columns are not as obliging as a table's.
+    """Return an object with columns by name: a stream becomes a table."""
+    # A record batch's columns lack some methods of a table's columns.
     is_stream = hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__getitem__")
     return _arrow_table(frame) if is_stream or hasattr(frame, "__arrow_c_array__") else frame
 
 
 def _names(frame: Any) -> list[Any] | None:
-    """Return the names of a frame's columns, if it tells them."""
+    """Return the names of a frame's columns, or ``None`` if it has no list of them."""
     for attribute in ("column_names", "columns"):
         names = getattr(frame, attribute, None)
-        # The columns of a pyarrow Table are not their names, but it has those.
+        # `columns` of a pyarrow Table are not names; `column_names` are.
         if names is not None and not callable(names):
             return list(names)
     return list(frame) if isinstance(frame, Mapping) else None
@@ -283,7 +281,7 @@ def _has_own_names(frame: Any) -> bool:
 
 
 def _from_named(frame: Any, columns: Mapping[str, str] | str | None, time_unit: str | None, name: str) -> Trace:
-    """Make a trace of columns by name and unit, as those of a file."""
+    """Make a trace from columns that are declared by name and unit, like those of a file."""
     if isinstance(columns, Mapping):
         raise TraceError("`time_unit` goes with `columns` as a text, such as `time=started,op=rw,offset=lba,size=len`")
     labels = _names(frame) or []
@@ -299,13 +297,13 @@ def _from_named(frame: Any, columns: Mapping[str, str] | str | None, time_unit: 
 
 
 def _time_unit(column: Any) -> str | None:
-    """Return the unit to which a column of dates or durations is converted, or none."""
+    """Return the unit to which a column of dates or durations is converted, or ``None`` for other columns."""
     kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
     return "ns" if kind.startswith(("datetime", "timedelta", "timestamp", "duration")) else None
 
 
 def _cells(name: str, column: Any) -> npt.NDArray[Any] | tuple[list[str], npt.NDArray[np.uint64]]:
-    """Return the cells of a column: numbers of 64 bits, or words and for each row which of them it has."""
+    """Return the cells of a column: numbers of 64 bits, or distinct words and for each row the index of its word."""
     import numpy as np
 
     if getattr(getattr(column, "dt", None), "tz", None) is not None:
@@ -329,7 +327,7 @@ def _cells(name: str, column: Any) -> npt.NDArray[Any] | tuple[list[str], npt.ND
 
 
 def _missing(array: npt.NDArray[Any]) -> list[bool]:
-    """Say which values are missing: none, or not equal to themselves, or not comparable as those of pandas."""
+    """Return for each value whether it is missing: ``None``, not equal to itself, or not comparable, as in pandas."""
 
     def is_missing(value: object) -> bool:
         try:
@@ -341,7 +339,7 @@ def _missing(array: npt.NDArray[Any]) -> list[bool]:
 
 
 def _frame_column(frame: Any, name: str) -> npt.NDArray[Any]:
-    """Return a column of whatever has columns."""
+    """Return a column of a frame or mapping."""
     import numpy as np
 
     try:
