@@ -1,9 +1,9 @@
-/* Makes every fdatasync and fsync of a program take longer, as on a disk that is slow to make data durable.
+/* Delays every fdatasync and fsync of a program, to simulate a disk with slow syncs.
  *
  *     cc -O2 -shared -fPIC -o slow-sync.so contrib/slow-sync.c -ldl
  *     SLOW_SYNC_US=5000 LD_PRELOAD=$PWD/slow-sync.so bimetal serve STORE
  *
- * SLOW_SYNC_US is how much longer, in microseconds; 5000 if it is not set. Threads wait at the same time, as the calls of several
+ * SLOW_SYNC_US is the delay in microseconds, 5000 by default. Threads are delayed concurrently, because the calls of several
  * threads overlap on a real disk.
  */
 #define _GNU_SOURCE

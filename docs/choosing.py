@@ -1,7 +1,6 @@
-"""The tables of streams in ``choosing.md``, from ``choosing.json``; with the folder of the traces, the runs before.
+"""Writes the tables of streams in ``choosing.md`` from ``choosing.json``. With a folder of traces, first runs them.
 
-``python docs/choosing.py [FOLDER]``: ``BIMETAL`` is the program that runs. Traces that are not in the folder keep their
-results.
+``python docs/choosing.py [FOLDER]`` runs the program ``BIMETAL``. Traces that are not in the folder keep their results.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-#: With more spare area, for the money of a hybrid; and as they are.
+#: Schemes with more spare area, for the money of a hybrid; and schemes without.
 SAME_MONEY = ("pagemap", "sepbit", "dac", "midas", "fdp")
 AS_THEY_ARE = ("csal",)
-#: A row of the tables, a workload with its settings or the file of a trace, passes, and how many are measured.
+#: Row of the tables, a workload with its settings or the file of a trace, number of passes, number of measured passes.
 RUNS: list[tuple[str, str, list[str], int, int]] = [
     ("writes in turn, 128 KiB", "sequential", ["span=1GiB"], 3, 1),
     ("`iozone`: files rewritten", "iozone", ["scale=4"], 3, 1),
@@ -52,7 +51,7 @@ def bimetal(*words: str) -> None:
 
 
 def compared(trace: list[str], passes: tuple[int, int], schemes: tuple[str, ...], more: list[str], to: Path) -> Row:
-    """Return what schemes come to under a trace."""
+    """Return the figures of schemes under a trace."""
     replay = ["--arrivals", "closed", "--repeat", str(passes[0]), "--measure", str(passes[1])]
     bimetal("compare", *trace, *replay, "--schemes", ",".join(schemes), *more, "--json", str(to))
     found: list[dict[str, Any]] = json.loads(to.read_text())["results"]
@@ -66,7 +65,7 @@ def figures(result: dict[str, Any]) -> dict[str, float]:
 
 
 def run(kept: dict[str, Row], folder: Path) -> None:
-    """Replace the results of all traces that there are."""
+    """Replace the results of all available traces."""
     with tempfile.TemporaryDirectory() as scratch:
         to, generated = Path(scratch) / "out.json", Path(scratch) / "trace.bimetal"
         for row, source, settings, *passes in RUNS:
@@ -88,7 +87,7 @@ def run(kept: dict[str, Row], folder: Path) -> None:
 
 
 def significant(value: float) -> str:
-    """Three digits or more, as the program shows figures."""
+    """Format a number with at least three digits, as the program does."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:#.3g}"
 
 

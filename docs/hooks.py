@@ -1,9 +1,9 @@
-"""What the site needs beside the pages, so that these read as well without it.
+"""Adapts the pages to the site, so that their sources can also be read in the repository.
 
-A page may link to any file of the repository by its relative path, as it would be followed there. Pages (`.md`) of
-the root are pages of the site, too; of other files the site has a page that shows them. Pictures become a part of their
-page and have its colours. Public names of `bimetal` that the reference of Python has in none of its groups are added at
-its end. A page that would load something from another host is an error.
+A page may link to any file of the repository by its relative path. Pages (`.md`) of the repository's root are also pages
+of the site. Any other linked file is shown on a page of its own. Pictures are embedded in their page and use its
+colours. Public names of `bimetal` that are in no group of the Python reference are added at its end. A page that loads
+anything from another host is an error.
 """
 
 import ast
@@ -26,14 +26,14 @@ LANGUAGES = {".rs": "rust", ".py": "python", ".toml": "toml", ".md": "markdown"}
 
 
 def uri_of(path: str) -> str:
-    """Where in the site a file of the repository is."""
+    """Path in the site of a file of the repository."""
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     return path if "/" not in path and path.endswith(".md") else f"source/{path}.md"
 
 
 def path_of(uri: str) -> str:
-    """Which file of the repository is there."""
+    """The file of the repository that a link leads to."""
     if uri.startswith("source/"):
         return uri.removeprefix("source/").removesuffix(".md")
     return uri if (ROOT / uri).is_file() and "/" not in uri else f"docs/{uri}"
@@ -46,7 +46,7 @@ def linked(path: str, text: str) -> set[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the files that pages link to."""
+    """Adds the linked files to the site."""
     pages = [
         (f"docs/{file.src_uri}", file.content_string)
         for file in files.documentation_pages()
@@ -66,7 +66,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Points links at where in the site their files are."""
+    """Rewrites links to the paths of their files in the site."""
     path = path_of(page.file.src_uri)
 
     def moved(link: re.Match[str]) -> str:
@@ -81,7 +81,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def with_other_names(markdown: str) -> str:
-    """Adds the public names that no group of the reference has."""
+    """Adds the public names that are in no group of the reference."""
     module = ast.parse((ROOT / "python/bimetal/__init__.py").read_text())
     names = next(
         ast.literal_eval(node.value)
@@ -94,7 +94,7 @@ def with_other_names(markdown: str) -> str:
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Puts pictures into their page, and takes the marks of another documentation system out of the reference."""
+    """Embeds pictures in their page, and removes the markup of another documentation system from the reference."""
 
     def drawn(image: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page.file.src_uri), image[2]))
@@ -106,7 +106,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Refuses pages that would load something from another host."""
+    """Refuses pages that load anything from another host."""
     if found := ELSEWHERE.search(output):
         raise PluginError(f"{page.file.src_uri} loads from another host: {found[0]}")
     return output

@@ -1,8 +1,8 @@
 """Runs a study on a Dask cluster: ``python sweep.py STUDY SCHEDULER [WORKERS]``.
 
-STUDY is the path of a study, with its traces beside it at the same path on every worker; SCHEDULER is an address
-such as ``tcp://scheduler:8786``. The sweep begins as soon as WORKERS workers have joined, and later ones take part.
-The results file beside the study grows with each point: killed and started again, the sweep goes on where it was.
+STUDY is the path of a study. The study and its traces are at the same path on every worker. SCHEDULER is an address
+such as ``tcp://scheduler:8786``. The sweep begins when WORKERS workers have joined; workers that join later take part.
+Each finished point is added to the results file beside the study. A killed sweep resumes when it is started again.
 """
 
 import sys
@@ -14,7 +14,7 @@ import bimetal
 
 
 def main(study: str, scheduler: str, workers: int) -> None:
-    """Run the study, and write its table and its report beside it."""
+    """Run the study, and write its table and its report next to it."""
     path = Path(study)
     with Client(scheduler) as client:
         client.wait_for_workers(workers)

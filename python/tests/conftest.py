@@ -1,4 +1,4 @@
-"""What tests share: the command line, which results are held against, and a small trace."""
+"""Shared by the tests: the command line, with which results are compared, and a small trace."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import bimetal
 
 ROOT = Path(__file__).parents[2]
 
-#: The binary of the same sources.
+#: The binary built from the same sources.
 BINARY = Path(os.environ.get("BIMETAL", ROOT / "target/debug/bimetal"))
 
 Cli = Callable[..., Any]
@@ -22,7 +22,7 @@ Cli = Callable[..., Any]
 
 @pytest.fixture(scope="session", autouse=True)
 def interrupts() -> None:
-    """Heed interrupts, which what a shell runs in the background ignores."""
+    """Enable interrupts, which processes ignore if a shell starts them in the background."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -40,7 +40,7 @@ def cli() -> Cli:
 
 @pytest.fixture(scope="session")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a trace of reads, writes and trims that every scheme has work with."""
+    """Write a trace of reads, writes and trims that exercises every scheme."""
     path = tmp_path_factory.mktemp("traces") / "small.bimetal"
     command = [str(BINARY), "generate", "zipf", str(path), "--set", "requests=6000", "--set", "span=64MiB"]
     subprocess.run(command, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""Advice: the answer of the command line, what a notebook shows of it, and what ends it."""
+"""Advice: the answer equals that of the command line; notebooks show it; interrupts end it."""
 
 import json
 import pickle
@@ -18,7 +18,7 @@ import bimetal
 
 mpl.use("Agg")
 
-#: A space that is soon searched.
+#: A small space of candidates, which is quickly searched.
 FEW: dict[str, Any] = {
     "schemes": ["pagemap", "wlaftl"],
     "chips": ["slc-2011", "mlc-2008"],
@@ -31,12 +31,12 @@ FEW_WORDS += ["--drives", "samsung-980-1tb,sn770"]
 
 @pytest.fixture(scope="module")
 def advice(trace: bimetal.Trace) -> bimetal.Advice:
-    """Ask for a device that there is."""
+    """Ask for goals that a device meets."""
     return bimetal.advise(trace, life="1h", p99="10s", budget=100, **FEW)
 
 
 def answered(*arguments: object) -> Any:
-    """Run the command, which says so by its status where no device meets the goals."""
+    """Run the command. Its status tells if no device meets the goals."""
     command = [str(BINARY), "advise", *map(str, arguments), *FEW_WORDS, "--json", "-"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr
@@ -122,7 +122,7 @@ def test_commands_repeat_figures_where_a_command_can_read_the_trace(
     for other in (bimetal.Trace.from_arrays(**trace.to_arrays()), trace.like(requests=500)):
         found = bimetal.advise(other, mean="10s", **few)
         assert {choice.command for choice in found.simulated} == {None}
-    # What is answered does not depend on where the requests are.
+    # The answer does not depend on the source of the requests.
     same = bimetal.Trace.from_arrays(**trace.to_arrays(), name=trace.facts.name)
     again = bimetal.advise(same, life="1h", p99="10s", budget=100, **FEW)
     assert [choice.excess for choice in again.simulated] == [choice.excess for choice in advice.simulated]

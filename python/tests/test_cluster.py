@@ -1,4 +1,4 @@
-"""The worked example of `docs/clusters.md`: scheduler, workers and client, each a process of its own."""
+"""The example of `docs/clusters.md`: scheduler, workers and client in separate processes."""
 
 import csv
 import subprocess
@@ -29,7 +29,7 @@ def dask(*words: str) -> subprocess.Popen[str]:
 
 
 def said(process: subprocess.Popen[str], words: str) -> str:
-    """The first line of the log that has some words."""
+    """The first line of the log that contains the words."""
     assert process.stderr is not None
     for line in process.stderr:
         if words in line:
@@ -63,6 +63,6 @@ def test_the_script_runs_a_study_on_two_workers(scheduler: str, tmp_path: Path) 
     assert [row["scheme"] for row in rows] == ["pagemap", "pagemap", "chang", "chang"]
     assert len((tmp_path / "study.results.jsonl").read_text().splitlines()) == 5
     assert "Spare area" in (tmp_path / "study.html").read_text()
-    # Nothing is left to do: every row is taken from the results file.
+    # No point is left: every row is taken from the results file.
     again = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
     assert again.stdout == done.stdout

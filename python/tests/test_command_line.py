@@ -1,4 +1,4 @@
-"""Results are those of the command line: every field there is an attribute here, with the same value."""
+"""Results equal those of the command line: every field is an attribute, with the same value."""
 
 import pickle
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_devices_and_settings_reach_the_simulation(cli: Cli, small: Path, trace:
     found = bimetal.compare(trace, ["wlaftl", "cftl"], set=settings)
     expected = cli("compare", small, "--schemes", "wlaftl,cftl", *words)
     assert without_speed(found.to_dict()) == without_speed(expected)
-    # A result's device is one to replay on; this trace touches all of its span, so that nothing is moved on any device.
+    # A result's device can be replayed. This trace touches its whole span, so no device compacts its addresses.
     dense = bimetal.Trace.generate("uniform", set={"requests": 6000, "span": "16MiB"})
     first = bimetal.compare(dense, ["cftl"], set=settings)
     again = bimetal.replay(dense, device=first.results[0].device, intervals=0)

@@ -1,4 +1,4 @@
-"""Every block of Python in the docs runs as printed, those of a page in turn."""
+"""Every block of Python in the docs runs as printed; the blocks of a page run in order."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Wrong input: an exception of its kind, with the message of the command line."""
+"""Wrong input raises the exception of its kind, with the message of the command line."""
 
 import pickle
 import re

@@ -1,4 +1,4 @@
-"""Ctrl-C ends work soon, and nothing runs on behind it."""
+"""Ctrl-C ends work quickly, and no thread continues afterwards."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import pytest
 
 import bimetal
 
-#: Longest wait on a busy machine, with a slow build.
+#: Maximum wait, for a busy machine and an unoptimised build.
 SOON_S = 5.0
 
 
@@ -21,7 +21,7 @@ def threads() -> int:
 
 @pytest.fixture(scope="module")
 def large() -> bimetal.Trace:
-    """Generate a trace that many passes keep every scheme busy with."""
+    """Generate a trace of which many passes keep every scheme busy for long."""
     return bimetal.Trace.generate("zipf", set={"requests": 200_000, "span": "64MiB"})
 
 
@@ -48,13 +48,13 @@ def test_an_interrupt_ends_work_soon(work: str, large: bimetal.Trace) -> None:
         jobs[work]()
     took = time.monotonic() - sent[0]
     timer.join()
-    # Threads that have ended are gone from the list a moment later.
+    # Ended threads disappear from the list after a short delay.
     for _ in range(20):
         if threads() <= before:
             break
         time.sleep(0.05)
     assert threads() <= before
-    # 50 ms until it is noticed and a few until it is heeded, where nothing else runs; all of it would take hours.
+    # On an idle machine the signal is noticed within 50 ms and handled some ms later. The whole work would take hours.
     assert took < SOON_S, f"{took:.2f} s"
 
 

@@ -89,7 +89,7 @@ def test_the_text_is_the_table_of_the_command(
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n\n")
     lines = repr(compared).splitlines()
     assert lines[0].startswith("small.bimetal: 6,000 requests")
-    # The verdict, then the table with what there is to know of it; the terminal may be wider.
+    # The verdict, then the table with its remarks. The terminal may be wider.
     shown = "\n".join(lines[1:])
     assert shown.startswith(printed[1])
     assert " ".join(shown.split()) == " ".join([*printed[1].split(), *printed[2].split()])
@@ -110,7 +110,7 @@ def test_the_text_is_the_table_of_the_command(
 def test_schemes_are_drawn_side_by_side(compared: bimetal.Comparison, figure: str) -> None:
     ax = compared.plot(figure)
     names = [text.get_text() for text in ax.get_yticklabels()]
-    # The order of the table: the best first, caches over disks apart.
+    # The order of the table: the best first, caches over disks in a separate group.
     rows = [line.split()[0] for line in repr(compared).splitlines() if line.startswith("    ")]
     assert names == [name for name in rows if name in ("pagemap", "chang", "opfcl")]
     assert len(names) == 3
@@ -186,5 +186,5 @@ def test_a_report_is_that_of_the_command(cli: Cli, small: Path, trace: bimetal.T
         (line, other) for line, other in zip(ours.splitlines(), theirs.splitlines(), strict=True) if line != other
     ]
     assert command in ours
-    # The command, and how fast it was.
+    # The command, and the speed of the simulation.
     assert len(differing) <= 2, [pair[0][:200] for pair in differing]

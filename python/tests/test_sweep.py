@@ -45,7 +45,7 @@ set."slow.spare" = ["10%", "0%", "20%"]
 
 @pytest.fixture(scope="module")
 def study(small: Path) -> Path:
-    """Write a study beside the trace, with points of some tenths of a second of which four cannot be."""
+    """Write a study beside the trace. Its points take some tenths of a second, and four of them fail."""
     path = small.with_name("study.toml")
     path.write_text(STUDY.format(repeat=20))
     return path
@@ -123,12 +123,12 @@ def test_a_cluster_that_loses_a_worker_has_the_same(
     client.wait_for_workers(2, timeout=20)
     assert killed[0] is not None
     assert killed[0] not in client.run(os.getpid).values()
-    # Points were lost with it, and run again.
+    # The points of the killed worker were lost, and ran again.
     assert prefix["run_point"].suspicious > lost_before
-    # Nothing of a row is lost on its way.
+    # Rows are transferred completely.
     kept = {row["key"]: row for row in map(json.loads, results.read_text().splitlines()[1:])}
     assert kept == {row.key: row.to_dict() for row in found.rows}
-    # The command goes on from its results: there is nothing left to do.
+    # The command resumes from these results: no point is left.
     size = results.stat().st_size
     words = ["--results", results, "--json", tmp_path / "cli.json"]
     subprocess.run([str(BINARY), "sweep", str(study), *map(str, words)], check=True, capture_output=True, timeout=60)
@@ -224,12 +224,12 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 class CrashedError(Exception):
-    """Stand in for Ray's error of that name."""
+    """Stand-in for Ray's error of the same name."""
 
 
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
-    """Put in place of Ray, which is not installed, what is used of it: it raises `errors` before it runs a point."""
+    """Replace Ray, which is not installed, by its used functions. They raise `errors` before they run a point."""
 
     class Remote:
         def __init__(self, function: Any) -> None:
