@@ -1,7 +1,7 @@
 """Adapts the pages to the site, so that their sources can also be read in the repository.
 
-A page may link to any file of the repository by its relative path. Pages (`.md`) of the repository's root are also pages
-of the site. Any other linked file is shown on a page of its own. Pictures are embedded in their page and use its
+A page may link to any file of the repository by its relative path. Pages (`.md`) of the repository's root are also
+pages of the site. Any other linked file is shown on a page of its own. Pictures are embedded in their page and use its
 colours. Public names of `bimetal` that are in no group of the Python reference are added at its end. A page that loads
 anything from another host is an error.
 """
