@@ -7,7 +7,7 @@ mod common;
 use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -124,6 +124,24 @@ fn the_end_of_the_terminal_stops_it_as_it_should_be() {
     thread::sleep(Duration::from_millis(100));
     assert!(client(&served.socket()).is_some() && served.child.try_wait().unwrap().is_none());
     assert!(served.stop("TERM").0.success());
+}
+
+/// As `timeout` sends it: to its child, and at once to the process group.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    let bench = Bench::new();
+    store(&bench, "16MiB");
+    for _ in 0..10 {
+        let mut served = Served::of(&bench, "");
+        let mut writes = client(&served.socket()).unwrap();
+        assert!(answered(&mut writes, &[&request(WRITE, 0, 4096)[..], &[1; 4096]].concat(), 0));
+        let id = served.child.id();
+        let twice =
+            Command::new("sh").args(["-c", &format!("kill {id}; kill {id}; true")]).stderr(Stdio::null()).status();
+        assert!(twice.unwrap().success());
+        assert!(served.child.wait().unwrap().success(), "{}", served.errors());
+    }
+    assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
 }
 
 #[test]

@@ -2,11 +2,15 @@
 
 use std::io;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Calls `stop` at the first SIGTERM, SIGINT or SIGHUP. Another one ends the process as if there were no handler. SIGHUP means
+/// Signals within this time are one request to stop: `timeout` sends one to its child, and then to the whole process group.
+const TOGETHER: Duration = Duration::from_millis(200);
+
+/// Calls `stop` at the first SIGTERM, SIGINT or SIGHUP. A later one ends the process as if there were no handler. SIGHUP means
 /// nothing under `nohup`.
 ///
 /// # Errors
@@ -19,11 +23,13 @@ pub fn at_signals(stop: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new(handled)?;
     let wait = move || {
         let mut arrived = signals.forever();
-        if arrived.next().is_some() {
-            stop();
+        if arrived.next().is_none() {
+            return;
         }
+        let stopped_at = Instant::now();
+        stop();
         // Those who end a session send SIGHUP beside another: that is no second wish.
-        if let Some(signal) = arrived.find(|&signal| signal != SIGHUP) {
+        if let Some(signal) = arrived.find(|&signal| signal != SIGHUP && stopped_at.elapsed() > TOGETHER) {
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     };
