@@ -199,7 +199,7 @@ fn a_server_stops_under_a_machine() {
     machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
     assert_eq!(machine.answer().0, VIRTIO_BLK_S_OK);
     drop(running);
-    // One whose server was killed does not, and one that starts anew does.
+    // After a kill of its server a machine is refused, and one that starts is served.
     let running = serve(&path, device, false);
     let mut machine = Machine::connect(&path, 2);
     machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
