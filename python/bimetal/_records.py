@@ -540,6 +540,14 @@ class Interval(Record):
 
     #: Measured requests up to its end.
     requests: int
+    #: Reads of the host within it.
+    reads: int
+    #: Writes of the host within it.
+    writes: int
+    #: Bytes that the host read within it.
+    read_bytes: int
+    #: Bytes that the host wrote within it.
+    write_bytes: int
     #: Simulated time at its end, in seconds since measuring started.
     end_s: float
     #: Mean response within it, in microseconds; 0 where it served none.
@@ -578,6 +586,10 @@ class IntervalOps(Record):
     program: int
     #: Block erases.
     erase: int
+    #: Bytes of the pages that were read.
+    read_bytes: int
+    #: Bytes of the pages that were programmed.
+    program_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
