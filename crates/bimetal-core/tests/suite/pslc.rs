@@ -61,7 +61,7 @@ fn means_us(outcome: &Outcome) -> Vec<f64> {
 fn cliff(outcome: &Outcome) -> u64 {
     let means = means_us(outcome);
     let slow = means.iter().position(|&mean| mean > 1.5 * means[0]).unwrap();
-    outcome.course.intervals[slow].requests.saturating_sub(outcome.course.intervals[slow].served) * REQUEST
+    outcome.course.intervals[slow].host.requests().saturating_sub(outcome.course.intervals[slow].served) * REQUEST
 }
 
 /// Time of the page programs of a request that has the device to itself, on one die.
