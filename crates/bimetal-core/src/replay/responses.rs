@@ -99,6 +99,11 @@ impl Responses {
         if self.count == 0 { 0.0 } else { self.histogram.stdev() }
     }
 
+    /// Number of responses above `low_ns` and up to `high_ns`, both to three significant digits.
+    pub fn count_between(&self, low_ns: u64, high_ns: u64) -> u64 {
+        self.histogram.count_between(low_ns + 1, high_ns)
+    }
+
     /// The longest response, in nanoseconds.
     pub fn max_ns(&self) -> u64 {
         self.max_ns

@@ -14,6 +14,8 @@ pub struct Distribution {
     pub stddev_ns: f64,
     /// By percentile of [`Distribution::PERCENTILES`], to three significant digits.
     pub percentiles_ns: [u64; Distribution::PERCENTILES.len()],
+    /// Number of responses above the bound before and up to each bound of [`Distribution::BOUNDS_NS`].
+    pub counts: [u64; Distribution::BOUNDS_NS.len()],
 }
 
 impl Distribution {
@@ -21,12 +23,29 @@ impl Distribution {
     pub const PERCENTILES: [f64; 17] =
         [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
+    /// Upper bounds of fio's latency buckets, in nanoseconds: to 1 us, 1 ms, 1 s, then 2 s and all above.
+    pub const BOUNDS_NS: [u64; 32] = {
+        const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+        let mut bounds = [u64::MAX; 32];
+        let mut at = 0;
+        while at < 30 {
+            bounds[at] = STEPS[at % 10] * [1, 1_000, 1_000_000][at / 10];
+            at += 1;
+        }
+        bounds[30] = 2_000_000_000;
+        bounds
+    };
+
     pub(super) fn of(responses: &Responses) -> Self {
         Self {
             min_ns: responses.min_ns(),
             max_ns: responses.max_ns(),
             stddev_ns: responses.stddev_ns(),
             percentiles_ns: Self::PERCENTILES.map(|percent| responses.quantile_ns(percent / 100.0)),
+            counts: std::array::from_fn(|at| {
+                let low_ns = at.checked_sub(1).map_or(0, |before| Self::BOUNDS_NS[before]);
+                responses.count_between(low_ns, Self::BOUNDS_NS[at])
+            }),
         }
     }
 }
@@ -49,6 +68,9 @@ mod tests {
         for (percent, response_ns) in Distribution::PERCENTILES.into_iter().zip(distribution.percentiles_ns) {
             near(response_ns as f64, (percent * 10.0).ceil() * 1000.0);
         }
+        assert_eq!(distribution.counts.iter().sum::<u64>(), 1000);
+        // Up to 750 us and to 1 ms.
+        assert_eq!((distribution.counts[18], distribution.counts[19]), (250, 250));
         let none = Distribution::of(&Responses::new());
         assert_eq!((none.min_ns, none.max_ns, none.stddev_ns, none.percentiles_ns), (0, 0, 0.0, [0; 17]));
     }

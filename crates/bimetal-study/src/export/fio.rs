@@ -1,12 +1,12 @@
 //! JSON of fio (`--output-format=json`): a job for each scheme, with the keys of fio 3.
 //!
 //! A response is fio's completion latency (`clat_ns`) and its whole latency (`lat_ns`): submission takes no time. The run
-//! time is that of the simulated device. Bytes of trims are not counted, and figures that a simulation does not have are
-//! left out.
+//! time is that of the simulated device, and means over time are those of intervals. Bytes of trims are not counted. A
+//! simulated host uses no processor time, and other figures that a simulation does not have are left out.
 
 use std::io;
 
-use bimetal_core::report::{Distribution, ResponseFigures};
+use bimetal_core::report::{Distribution, IntervalFigures, ResponseFigures};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -17,7 +17,7 @@ use crate::compare::{Comparison, Entry};
 pub(super) static EXPORT: Export = Export {
     name: "fio",
     summary: "JSON of fio: a job for each scheme, for fio-plot and scripts that read fio's results",
-    is_over_time: false,
+    is_over_time: true,
     write,
 };
 
@@ -46,6 +46,23 @@ struct Job<'a> {
     read: Direction,
     write: Direction,
     trim: Direction,
+    usr_cpu: f64,
+    sys_cpu: f64,
+    latency_ns: Shares<'a>,
+    latency_us: Shares<'a>,
+    latency_ms: Shares<'a>,
+}
+
+/// Percent of all reads and writes by upper bound of the bucket.
+struct Shares<'a> {
+    bounds: &'a [&'a str],
+    percent: Vec<f64>,
+}
+
+impl Serialize for Shares<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.bounds.iter().zip(&self.percent))
+    }
 }
 
 /// Options as fio repeats them: all are texts.
@@ -76,6 +93,66 @@ struct Direction {
     slat_ns: Latency,
     clat_ns: Latency,
     lat_ns: Latency,
+    #[serde(flatten)]
+    over_time: OverTime,
+}
+
+/// Bandwidth in KiB a second and requests a second over the intervals of the replay.
+#[derive(Clone, Copy, Default, Serialize)]
+struct OverTime {
+    bw_min: u64,
+    bw_max: u64,
+    bw_agg: f64,
+    bw_mean: f64,
+    bw_dev: f64,
+    bw_samples: usize,
+    iops_min: u64,
+    iops_max: u64,
+    iops_mean: f64,
+    iops_stddev: f64,
+    iops_samples: usize,
+}
+
+impl OverTime {
+    /// From requests and bytes by interval.
+    fn of(intervals: &[IntervalFigures], of: fn(&IntervalFigures) -> (u64, u64)) -> Self {
+        let mut start_s = 0.0;
+        let rates = intervals.iter().map(|interval| {
+            let seconds = interval.end_s - std::mem::replace(&mut start_s, interval.end_s);
+            let (requests, bytes) = of(interval);
+            (seconds > 0.0).then(|| (requests as f64 / seconds, bytes as f64 / 1024.0 / seconds))
+        });
+        let (iops, bw): (Vec<f64>, Vec<f64>) = rates.flatten().unzip();
+        if iops.is_empty() {
+            return Self::default();
+        }
+        let [(iops_min, iops_max, iops_mean, iops_stddev), (bw_min, bw_max, bw_mean, bw_dev)] =
+            [&iops, &bw].map(|values| moments(values));
+        let (bw_samples, iops_samples, bw_agg) = (bw.len(), iops.len(), 100.0);
+        let (bw_min, bw_max) = (whole(bw_min), whole(bw_max));
+        let (iops_min, iops_max) = (whole(iops_min), whole(iops_max));
+        Self {
+            bw_min,
+            bw_max,
+            bw_agg,
+            bw_mean,
+            bw_dev,
+            bw_samples,
+            iops_min,
+            iops_max,
+            iops_mean,
+            iops_stddev,
+            iops_samples,
+        }
+    }
+}
+
+/// Least, most, mean and standard deviation.
+fn moments(values: &[f64]) -> (f64, f64, f64, f64) {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    (least, values.iter().copied().fold(0.0, f64::max), mean, variance.sqrt())
 }
 
 #[derive(Clone, Copy, Default, Serialize)]
@@ -118,7 +195,7 @@ impl Latency {
 }
 
 impl Direction {
-    fn new(io_bytes: u64, total_ios: u64, clat_ns: Latency, seconds: f64) -> Self {
+    fn new(io_bytes: u64, total_ios: u64, clat_ns: Latency, seconds: f64, over_time: OverTime) -> Self {
         let per_second = |value: u64| if seconds > 0.0 { value as f64 / seconds } else { 0.0 };
         Self {
             io_bytes,
@@ -133,6 +210,7 @@ impl Direction {
             slat_ns: Latency::default(),
             clat_ns,
             lat_ns: Latency { percentile: None, ..clat_ns },
+            over_time,
         }
     }
 }
@@ -170,19 +248,37 @@ fn job<'a>(comparison: &'a Comparison, entry: &'a Entry) -> Job<'a> {
         numjobs: "1",
     };
     let seconds = report.simulated_s;
-    let direction = |bytes: u64, figures: &ResponseFigures, distribution: &Distribution| {
-        Direction::new(bytes * passes, figures.count, Latency::of(figures, distribution), seconds)
+    let direction = |bytes: u64, figures: &ResponseFigures, distribution: &Distribution, over_time: OverTime| {
+        Direction::new(bytes * passes, figures.count, Latency::of(figures, distribution), seconds, over_time)
     };
+    let reads = OverTime::of(&report.intervals, |interval| (interval.reads, interval.read_bytes));
+    let writes = OverTime::of(&report.intervals, |interval| (interval.writes, interval.write_bytes));
+    let shares = |bounds, from: usize| shares(bounds, from, &report.read_distribution, &report.write_distribution);
     Job {
         jobname: &report.scheme,
         groupid: 0,
         error: 0,
         elapsed: whole(seconds.ceil()),
         options,
-        read: direction(trace.read_bytes, &report.read_us, &report.read_distribution),
-        write: direction(trace.write_bytes, &report.write_us, &report.write_distribution),
-        trim: Direction::new(0, trace.trims * passes, Latency::default(), seconds),
+        read: direction(trace.read_bytes, &report.read_us, &report.read_distribution, reads),
+        write: direction(trace.write_bytes, &report.write_us, &report.write_distribution, writes),
+        trim: Direction::new(0, trace.trims * passes, Latency::default(), seconds, OverTime::default()),
+        usr_cpu: 0.0,
+        sys_cpu: 0.0,
+        latency_ns: shares(&BOUNDS[..10], 0),
+        latency_us: shares(&BOUNDS[..10], 10),
+        latency_ms: shares(&BOUNDS, 20),
     }
+}
+
+/// Names of the buckets of `latency_ms`; nanoseconds and microseconds have the first ten.
+const BOUNDS: [&str; 12] = ["2", "4", "10", "20", "50", "100", "250", "500", "750", "1000", "2000", ">=2000"];
+
+/// The buckets from one of [`Distribution::BOUNDS_NS`] on.
+fn shares(bounds: &'static [&'static str], from: usize, read: &Distribution, write: &Distribution) -> Shares<'static> {
+    let all: u64 = read.counts.iter().chain(&write.counts).sum();
+    let percent = |at: usize| (read.counts[at] + write.counts[at]) as f64 / all.max(1) as f64 * 100.0;
+    Shares { bounds, percent: (from..from + bounds.len()).map(percent).collect() }
 }
 
 #[cfg(test)]
@@ -221,7 +317,18 @@ mod tests {
                 assert_eq!(percentiles["99.900000"].as_f64().unwrap() / 1e3, figures.p999);
                 assert_eq!(direction["lat_ns"]["max"].as_f64().unwrap() / 1e3, figures.max);
                 assert!(direction["lat_ns"].get("percentile").is_none() && direction["slat_ns"]["N"] == 0);
+                assert_eq!(direction["iops_samples"], 5);
+                let within = |low: &str, mean: &str, high: &str| {
+                    let [low, mean, high] = [low, mean, high].map(|key| direction[key].as_f64().unwrap());
+                    assert!(low <= mean + 0.5 && mean <= high + 0.5 && mean > 0.0, "{low} {mean} {high}");
+                };
+                within("iops_min", "iops_mean", "iops_max");
+                within("bw_min", "bw_mean", "bw_max");
             }
+            let units = ["latency_ns", "latency_us", "latency_ms"].map(|unit| job[unit].as_object().unwrap());
+            let percent: f64 = units.iter().flat_map(|unit| unit.values()).filter_map(Value::as_f64).sum();
+            assert!((percent - 100.0).abs() < 1e-9, "{percent}");
+            assert_eq!(units.map(serde_json::Map::len), [10, 10, 12]);
         }
     }
 
