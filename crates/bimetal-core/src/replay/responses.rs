@@ -99,9 +99,9 @@ impl Responses {
         if self.count == 0 { 0.0 } else { self.histogram.stdev() }
     }
 
-    /// Number of responses above `low_ns` and up to `high_ns`, both to three significant digits.
-    pub fn count_between(&self, low_ns: u64, high_ns: u64) -> u64 {
-        self.histogram.count_between(low_ns + 1, high_ns)
+    /// Number of responses of at most `bound_ns`, to three significant digits.
+    pub fn count_up_to(&self, bound_ns: u64) -> u64 {
+        self.histogram.count_between(0, bound_ns)
     }
 
     /// The longest response, in nanoseconds.

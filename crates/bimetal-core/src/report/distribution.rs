@@ -43,8 +43,8 @@ impl Distribution {
             stddev_ns: responses.stddev_ns(),
             percentiles_ns: Self::PERCENTILES.map(|percent| responses.quantile_ns(percent / 100.0)),
             counts: std::array::from_fn(|at| {
-                let low_ns = at.checked_sub(1).map_or(0, |before| Self::BOUNDS_NS[before]);
-                responses.count_between(low_ns, Self::BOUNDS_NS[at])
+                let below = at.checked_sub(1).map_or(0, |before| responses.count_up_to(Self::BOUNDS_NS[before]));
+                responses.count_up_to(Self::BOUNDS_NS[at]) - below
             }),
         }
     }
