@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::chip;
-use crate::request::Op;
+use crate::media::Simulation;
+use crate::request::{Op, Request};
 
 const REGION: RegionId = RegionId(0);
 const REQUEST: Request = Request { arrival_ns: 0, sector: 0, sectors: 8, op: Op::Write, handle: 0 };
