@@ -89,19 +89,13 @@ impl Responses {
         self.histogram.value_at_quantile(share).min(self.max_ns)
     }
 
-    /// The shortest response, in nanoseconds, to three significant digits; 0 where there was none.
-    pub fn min_ns(&self) -> u64 {
-        if self.count == 0 { 0 } else { self.histogram.min() }
-    }
-
-    /// Standard deviation, in nanoseconds, of responses to three significant digits; 0 where there was none.
-    pub fn stddev_ns(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.histogram.stdev() }
-    }
-
-    /// Number of responses of at most `bound_ns`, to three significant digits.
-    pub fn count_up_to(&self, bound_ns: u64) -> u64 {
-        self.histogram.count_between(0, bound_ns)
+    /// The histogram in ascending order: for each bucket with responses its bounds in nanoseconds, both included, and the
+    /// number of responses.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.histogram.iter_recorded().map(|bucket| {
+            let high_ns = bucket.value_iterated_to();
+            (self.histogram.lowest_equivalent(high_ns), high_ns, bucket.count_at_value())
+        })
     }
 
     /// The longest response, in nanoseconds.

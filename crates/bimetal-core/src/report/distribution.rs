@@ -36,17 +36,31 @@ impl Distribution {
         bounds
     };
 
+    /// One pass over the histogram, because every report has this, read or not.
     pub(super) fn of(responses: &Responses) -> Self {
-        Self {
-            min_ns: responses.min_ns(),
-            max_ns: responses.max_ns(),
-            stddev_ns: responses.stddev_ns(),
-            percentiles_ns: Self::PERCENTILES.map(|percent| responses.quantile_ns(percent / 100.0)),
-            counts: std::array::from_fn(|at| {
-                let below = at.checked_sub(1).map_or(0, |before| responses.count_up_to(Self::BOUNDS_NS[before]));
-                responses.count_up_to(Self::BOUNDS_NS[at]) - below
-            }),
+        let (count, mean_ns, max_ns) = (responses.count() as f64, responses.mean_ns(), responses.max_ns());
+        let mut distribution = Self {
+            min_ns: responses.buckets().next().map_or(0, |(low_ns, ..)| low_ns),
+            max_ns,
+            stddev_ns: 0.0,
+            percentiles_ns: [0; Self::PERCENTILES.len()],
+            counts: [0; Self::BOUNDS_NS.len()],
+        };
+        let (mut seen, mut squares, mut percentile, mut bound) = (0, 0.0, 0, 0);
+        for (low_ns, high_ns, responses) in responses.buckets() {
+            seen += responses;
+            squares += ((low_ns as f64 + high_ns as f64) / 2.0 - mean_ns).powi(2) * responses as f64;
+            while Self::PERCENTILES.get(percentile).is_some_and(|percent| percent / 100.0 * count <= seen as f64) {
+                distribution.percentiles_ns[percentile] = high_ns.min(max_ns);
+                percentile += 1;
+            }
+            while Self::BOUNDS_NS[bound] < low_ns {
+                bound += 1;
+            }
+            distribution.counts[bound] += responses;
         }
+        distribution.stddev_ns = (squares / count.max(1.0)).sqrt();
+        distribution
     }
 }
 

@@ -5,6 +5,7 @@
 //! simulated host uses no processor time, and other figures that a simulation does not have are left out.
 
 use std::io;
+use std::ops::Range;
 
 use bimetal_core::report::{Distribution, IntervalFigures, ResponseFigures};
 use serde::ser::SerializeMap;
@@ -48,20 +49,17 @@ struct Job<'a> {
     trim: Direction,
     usr_cpu: f64,
     sys_cpu: f64,
-    latency_ns: Shares<'a>,
-    latency_us: Shares<'a>,
-    latency_ms: Shares<'a>,
+    latency_ns: Shares,
+    latency_us: Shares,
+    latency_ms: Shares,
 }
 
 /// Percent of all reads and writes by upper bound of the bucket.
-struct Shares<'a> {
-    bounds: &'a [&'a str],
-    percent: Vec<f64>,
-}
+struct Shares(Vec<(String, f64)>);
 
-impl Serialize for Shares<'_> {
+impl Serialize for Shares {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.bounds.iter().zip(&self.percent))
+        serializer.collect_map(self.0.iter().map(|(bound, percent)| (bound, percent)))
     }
 }
 
@@ -253,7 +251,7 @@ fn job<'a>(comparison: &'a Comparison, entry: &'a Entry) -> Job<'a> {
     };
     let reads = OverTime::of(&report.intervals, |interval| (interval.reads, interval.read_bytes));
     let writes = OverTime::of(&report.intervals, |interval| (interval.writes, interval.write_bytes));
-    let shares = |bounds, from: usize| shares(bounds, from, &report.read_distribution, &report.write_distribution);
+    let shares = |unit_ns, buckets| shares(unit_ns, buckets, &report.read_distribution, &report.write_distribution);
     Job {
         jobname: &report.scheme,
         groupid: 0,
@@ -265,20 +263,23 @@ fn job<'a>(comparison: &'a Comparison, entry: &'a Entry) -> Job<'a> {
         trim: Direction::new(0, trace.trims * passes, Latency::default(), seconds, OverTime::default()),
         usr_cpu: 0.0,
         sys_cpu: 0.0,
-        latency_ns: shares(&BOUNDS[..10], 0),
-        latency_us: shares(&BOUNDS[..10], 10),
-        latency_ms: shares(&BOUNDS, 20),
+        latency_ns: shares(1, 0..10),
+        latency_us: shares(1_000, 10..20),
+        latency_ms: shares(1_000_000, 20..Distribution::BOUNDS_NS.len()),
     }
 }
 
-/// Names of the buckets of `latency_ms`; nanoseconds and microseconds have the first ten.
-const BOUNDS: [&str; 12] = ["2", "4", "10", "20", "50", "100", "250", "500", "750", "1000", "2000", ">=2000"];
-
-/// The buckets from one of [`Distribution::BOUNDS_NS`] on.
-fn shares(bounds: &'static [&'static str], from: usize, read: &Distribution, write: &Distribution) -> Shares<'static> {
+/// Some of the buckets of [`Distribution::BOUNDS_NS`], their bounds in units of `unit_ns`.
+fn shares(unit_ns: u64, buckets: Range<usize>, read: &Distribution, write: &Distribution) -> Shares {
     let all: u64 = read.counts.iter().chain(&write.counts).sum();
-    let percent = |at: usize| (read.counts[at] + write.counts[at]) as f64 / all.max(1) as f64 * 100.0;
-    Shares { bounds, percent: (from..from + bounds.len()).map(percent).collect() }
+    let share = |at: usize| {
+        let bound = match Distribution::BOUNDS_NS[at] {
+            u64::MAX => format!(">={}", Distribution::BOUNDS_NS[at - 1] / unit_ns),
+            bound_ns => (bound_ns / unit_ns).to_string(),
+        };
+        (bound, (read.counts[at] + write.counts[at]) as f64 / all.max(1) as f64 * 100.0)
+    };
+    Shares(buckets.map(share).collect())
 }
 
 #[cfg(test)]
@@ -329,6 +330,8 @@ mod tests {
             let percent: f64 = units.iter().flat_map(|unit| unit.values()).filter_map(Value::as_f64).sum();
             assert!((percent - 100.0).abs() < 1e-9, "{percent}");
             assert_eq!(units.map(serde_json::Map::len), [10, 10, 12]);
+            assert!(units.iter().all(|unit| unit.contains_key("2") && unit.contains_key("1000")));
+            assert!(units[2].contains_key("2000") && units[2].contains_key(">=2000"));
         }
     }
 
