@@ -114,3 +114,18 @@ pub trait BlockDevice: Send + Sync {
         Ok(())
     }
 }
+
+/// The data of a request of [`write_zeros`].
+static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
+
+/// Writes zeros that stay allocated, for front ends whose clients ask for them without a hole. Several requests of the device.
+pub(crate) fn write_zeros(device: &dyn BlockDevice, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
+    let step = ZEROS.len() as u64 / SECTOR_BYTES;
+    let mut done = 0;
+    while done < sectors {
+        let now = step.min(sectors - done);
+        device.write(sector + done, &ZEROS[..(now * SECTOR_BYTES) as usize], false)?;
+        done += now;
+    }
+    if fua { device.flush() } else { Ok(()) }
+}

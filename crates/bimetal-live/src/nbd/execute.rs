@@ -7,14 +7,12 @@ use super::negotiation::BASE_ALLOCATION_ID;
 use super::proto::*;
 use super::reply::{self, Refusal};
 use super::transmission::Command;
-use crate::block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES};
+use crate::block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES, write_zeros};
 
 /// Zeros of at least this length are sent as a hole, if a read is that long.
 const HOLE_BYTES: usize = 64 << 10;
 /// Extents of a reply; who wants to know more asks again from where they end.
 const MAX_EXTENTS: usize = 1024;
-/// What is written where zeros are wanted without a hole.
-static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
 
 /// Where the replies of a request go, and how they are written.
 pub struct Replies<'o> {
@@ -65,19 +63,6 @@ fn refusal(error: IoError) -> Refusal {
         IoError::Shutdown => (NbdError::Shutdown, "the device is being stopped"),
     };
     Refusal { error, message }
-}
-
-/// Writes zeros that stay allocated, as several requests of the device.
-pub fn write_zeros(device: &dyn BlockDevice, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
-    let step = ZEROS.len() as u64 / SECTOR_BYTES;
-    let mut done = 0;
-    while done < sectors {
-        let now = step.min(sectors - done);
-        device.write(sector + done, &ZEROS[..(now * SECTOR_BYTES) as usize], false)?;
-        done += now;
-    }
-    // These were several requests of the device.
-    if fua { device.flush() } else { Ok(()) }
 }
 
 impl Replies<'_> {

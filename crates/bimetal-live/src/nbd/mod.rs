@@ -32,7 +32,6 @@ pub use accept::Stop;
 pub(crate) use accept::{Arrival, next_arrival};
 pub use buffer::{Input, Output};
 pub use connection::{Close, Connection, Next};
-pub(crate) use execute::write_zeros;
 pub use listen::{Address, ListenError, Listener, Remote};
 pub use options::Options;
 pub use pool::MEMORY_BYTES_MIN;

@@ -28,7 +28,7 @@ mod arena;
 pub mod backing;
 mod batch;
 mod bitmap;
-mod bytes;
+pub(crate) mod bytes;
 mod check;
 mod checkpoint;
 mod commit;

@@ -6,8 +6,7 @@ use virtio_bindings::virtio_blk::{VIRTIO_BLK_ID_BYTES, VIRTIO_BLK_S_IOERR, VIRTI
 use vm_memory::{Bytes, GuestMemoryMmap};
 
 use super::request::{Command, Refusal, Request};
-use crate::block_device::{BlockDevice, IoError, Payload};
-use crate::nbd::write_zeros;
+use crate::block_device::{BlockDevice, IoError, Payload, write_zeros};
 
 /// Bytes of a serial number.
 pub const SERIAL_BYTES: usize = VIRTIO_BLK_ID_BYTES as usize;

@@ -11,6 +11,7 @@ use virtio_queue::DescriptorChain;
 use vm_memory::{Address, Bytes, GuestAddress, GuestMemoryError, GuestMemoryMmap};
 
 use crate::block_device::SECTOR_BYTES;
+use crate::store::bytes::{u32_at, u64_at};
 
 /// Data descriptors of a request, at most.
 pub const SEGMENTS_MAX: usize = 126;
@@ -247,12 +248,4 @@ fn ranges_of(
         end.map(|_| (range, u32_at(bytes, 12))).ok_or(Refusal::Io)
     };
     bytes.chunks_exact(RANGE_BYTES).map(range).collect()
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..at + 4].iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
