@@ -174,7 +174,7 @@ fn remote(args: &ServeArgs) -> Remote {
 fn recovered(recovery: &Recovery) -> String {
     let took: Duration = recovery.steps.iter().map(|&(_, took)| took).sum();
     let milliseconds = took.as_secs_f64() * 1e3;
-    if recovery.batches == 0 {
+    if recovery.was_closed {
         return format!("opened in {milliseconds:.0} ms: the store was closed properly");
     }
     let (batches, events) = (thousands(recovery.batches), thousands(recovery.events));

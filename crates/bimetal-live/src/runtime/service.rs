@@ -171,15 +171,18 @@ impl Service {
     pub fn run(self) -> Result<(), ServeError> {
         let Self { store, device, mount, vhost_user, server, systemd, sources, stats, _stat, backup, _folder, .. } =
             self;
-        let guests = vhost_user.map(vhost_user::Server::start).transpose()?;
         let watch = Arc::<Watch>::default();
         let housekeeping = keep_house(&store, &watch, &sources, systemd);
-        if systemd {
-            systemd::tell_ready(&store.status());
-        }
-        let served = server.run(device.as_ref());
-        // Their last writes are made durable as the store is closed.
-        drop((mount, guests));
+        let served = vhost_user.map(vhost_user::Server::start).transpose().and_then(|guests| {
+            if systemd {
+                systemd::tell_ready(&store.status());
+            }
+            let served = server.run(device.as_ref());
+            drop(guests);
+            served
+        });
+        // The last writes of all front ends become durable when the store is closed.
+        drop(mount);
         // A backup that is under way ends.
         drop(backup);
         if systemd {
@@ -261,7 +264,7 @@ fn log_opening(store: &Store) {
     let recovery = store.recovery();
     let seconds = recovery.steps.iter().map(|&(_, took)| took).sum::<Duration>().as_secs_f64();
     let (scheme, sectors) = (&store.resolved().device.scheme, store.sectors());
-    if recovery.batches == 0 {
+    if recovery.was_closed {
         tracing::info!(%scheme, sectors, seconds, "opened: the store was closed properly");
     } else {
         let (commits, events) = (recovery.batches, recovery.events);
