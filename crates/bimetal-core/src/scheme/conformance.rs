@@ -203,9 +203,9 @@ pub fn returns_what_was_written(
     });
 }
 
-/// The same for a scheme that its caller has made for this device, and without a panic: `goes_on` is asked before each request. The
-/// scheme tells its figures now and then. Returns
-/// the state of the media at the end, which is that of any other run with the same arguments if the scheme repeats itself.
+/// As [`returns_what_was_written`], for a scheme that the caller has made for this device, and without a panic. `goes_on` is
+/// asked before each request, and the scheme reports its figures now and then. Returns the state of the media at the end.
+/// A deterministic scheme leaves the same state in each run with the same arguments.
 ///
 /// # Errors
 /// The first sector that reads as something else than was written.
