@@ -4,10 +4,10 @@ use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, toml_value}
 use crate::chip::{CellMode, Chip};
 use crate::controller;
 use crate::drive::Drive;
-use crate::media::{Media, SimMedia, SimRegion, Volume};
+use crate::media::{SimMedia, SimRegion, Volume};
 use crate::report::{DiskDescription, RegionDescription};
 use crate::request::SECTOR_BYTES;
-use crate::scheme::{self, BuildError, RegionShape, Regions, Scheme, SchemeSpec, Shape};
+use crate::scheme::{self, BuildError, Platform, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 use crate::units::{ByteSize, Geometry};
 
 /// A device ready to be made.
@@ -217,7 +217,7 @@ impl Resolved {
     ///
     /// # Errors
     /// A device that does not suit the scheme.
-    pub fn build<M: Media + 'static>(&self) -> Result<Box<dyn Scheme<M>>, BuildError> {
+    pub fn build<M: Platform>(&self) -> Result<Box<dyn Scheme<M>>, BuildError> {
         scheme::build(&self.device.scheme, &self.shape, &self.settings)
     }
 

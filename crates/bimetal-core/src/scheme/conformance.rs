@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::entry::{Constructor, construct};
-use super::{Metrics, ParameterSet, Regions, Scheme, SchemeSpec, Shape};
+use super::{Metrics, ParameterSet, Platform, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::{Checked, SimMedia, Simulation};
 use crate::request::{Op, Request};
 use crate::save::Save;
@@ -59,14 +59,14 @@ impl Subject {
     }
 
     /// A scheme of the registry.
-    // Inline, so that schemes are compiled for these media where they are tested and not in every program.
+    // Inline, as the construction for checked media is.
     #[inline]
     pub fn registered(spec: &'static SchemeSpec) -> Self {
         let name = spec.name;
         Self {
             spec,
-            checked: Box::new(|shape, settings, saved| super::construct(name, shape, settings, saved)),
-            simulated: Box::new(|shape, settings, saved| super::construct(name, shape, settings, saved)),
+            checked: Box::new(|shape, settings, saved| Media::construct(name, shape, settings, saved)),
+            simulated: Box::new(|shape, settings, saved| SimMedia::construct(name, shape, settings, saved)),
         }
     }
 

@@ -28,6 +28,7 @@ mod midas;
 mod mixedftl;
 mod pagemap;
 mod parameters;
+mod platform;
 mod presets;
 mod sepbit;
 mod slc_cached;
@@ -39,6 +40,7 @@ mod wlaftl;
 pub use contract::{Adaptation, Metrics, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 pub use entry::{Constructor, Entry, Loan, add, lend};
 pub use parameters::{ParameterError, ParameterSet, ParameterSpec, Value};
+pub use platform::Platform;
 pub use space::{OneRegion, logical_pages};
 
 use comboftl::{combo_static, two_queue_gclock};
@@ -110,8 +112,12 @@ macro_rules! registry {
             &REGISTRY
         };
 
-        /// Builds a scheme, and restores its state if a saved one is given.
-        fn construct<M: Media + 'static>(
+        /// Builds a scheme, and restores its state if a saved one is given. All schemes are compiled for the media `M`
+        /// where this is called: only a [`Platform`] does so.
+        ///
+        /// # Errors
+        /// Those of [`restore`].
+        pub fn construct<M: Media + 'static>(
             name: &str,
             shape: &Shape,
             settings: &[(String, String)],
@@ -171,12 +177,12 @@ registry! {
 ///
 /// # Errors
 /// An unknown scheme or parameter, or an unsuitable device.
-pub fn build<M: Media + 'static>(
+pub fn build<M: Platform>(
     name: &str,
     shape: &Shape,
     settings: &[(String, String)],
 ) -> Result<Box<dyn Scheme<M>>, BuildError> {
-    construct(name, shape, settings, None)
+    M::construct(name, shape, settings, None)
 }
 
 /// Builds the scheme `name` as [`build`] does and restores the state that [`Save::save`](crate::save::Save::save) wrote
@@ -184,13 +190,13 @@ pub fn build<M: Media + 'static>(
 ///
 /// # Errors
 /// Those of [`build`], and bytes that are damaged or belong to another device or other parameters.
-pub fn restore<M: Media + 'static>(
+pub fn restore<M: Platform>(
     name: &str,
     shape: &Shape,
     settings: &[(String, String)],
     bytes: &[u8],
 ) -> Result<Box<dyn Scheme<M>>, BuildError> {
-    construct(name, shape, settings, Some(bytes))
+    M::construct(name, shape, settings, Some(bytes))
 }
 
 /// Finds the scheme `name`, of the registry or lent.

@@ -1,6 +1,7 @@
 //! The verbs of the seam over files. The simulated media count and time each verb, which also moves bytes.
 
 use bimetal_core::media::{Cause, CellMode, Media, Part, Stream};
+use bimetal_core::scheme::{self, BuildError, Platform, Scheme, Shape};
 use bimetal_core::units::{BlockId, Ppa, RegionId};
 
 use super::{Carried, FileMedia, From, Io, PageRead};
@@ -18,6 +19,17 @@ impl Carried {
         match self.from {
             From::Arena(note) | From::Page(note) => note,
         }
+    }
+}
+
+impl Platform for FileMedia {
+    fn construct(
+        name: &str,
+        shape: &Shape,
+        settings: &[(String, String)],
+        saved: Option<&[u8]>,
+    ) -> Result<Box<dyn Scheme<Self>>, BuildError> {
+        scheme::construct(name, shape, settings, saved)
     }
 }
 
