@@ -1,4 +1,5 @@
-//! What must hold of parts, of schemes on whole devices and of traces, in one program: the schemes are compiled for it once.
+//! Tests of parts, of every scheme in the registry, of single schemes on whole devices, and of traces. They are one program, so
+//! that the schemes are compiled for [`Checked`](bimetal_core::media::Checked) media once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,12 +11,13 @@ mod handles;
 mod hyssd;
 mod memory;
 mod midas;
+mod model;
 mod opfcl;
 mod papers;
 mod pslc;
 mod queueing;
+mod registry;
 mod separation;
-#[path = "../support/mod.rs"]
 mod support;
 mod traces;
 mod wlaftl;

@@ -2,10 +2,7 @@
 //!
 //! A new scheme is covered by its registry line. Accept its golden row with `INSTA_UPDATE=always cargo test`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{TINY_SECTORS, checked, mixed_requests, tiny_media, tiny_regions, tiny_shape};
 use allocation_counter::measure;
 use bimetal_core::drive::{self, Drive, Model};
 use bimetal_core::media::{Cause, DiskOp, FlashOp, SimMedia, Simulation, Volume};
@@ -13,7 +10,6 @@ use bimetal_core::part::random::split_mix;
 use bimetal_core::replay::{self, Arrivals, Measured, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
-use support::{TINY_SECTORS, checked, mixed_requests, tiny_media, tiny_regions, tiny_shape};
 
 fn replay_tiny(spec: &SchemeSpec, plan: &Plan) -> Outcome {
     let mut media = tiny_media(spec);

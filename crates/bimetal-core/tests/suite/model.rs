@@ -2,8 +2,6 @@
 //!
 //! A new scheme is covered by its line in the registry.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use bimetal_core::scheme::conformance::{self, DEVICES, Pairs, Subject};
 use bimetal_core::scheme::{self, SCHEMES};
 
