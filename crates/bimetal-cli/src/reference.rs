@@ -142,8 +142,8 @@ fn listed(what: Listed) -> String {
 #[test]
 fn the_catalogue_is_that_of_the_code() {
     let text = format!(
-        "# Parts and devices\n\nWhat device files and `--set` can name. `bimetal list chips NAME` shows every figure of one with its \
-         source, likewise `drives`\nand `devices`. Parts that are not here are written into a [device file](../devices.md).\n\n\
+        "# Parts and devices\n\nNames for device files and `--set`. `bimetal list chips NAME` shows every figure of a chip with its \
+         source; `list drives` and\n`list devices` do the same. Other parts are described in a [device file](../devices.md).\n\n\
          ## Chips\n\n{}\n## Drives\n\n{}\n## Devices\n\n{}",
         listed(Listed::Chips),
         listed(Listed::Drives),
