@@ -30,7 +30,7 @@ pub use trace::{TraceArgs, TraceOptions};
 #[derive(Debug, Parser)]
 #[command(name = "bimetal", version = VERSION, after_help = examples())]
 pub struct Cli {
-    /// Say nothing on the standard error but warnings and errors: no progress, no notes
+    /// Print only warnings and errors on the standard error: no progress, no notes
     #[arg(short, long, global = true)]
     pub quiet: bool,
     #[command(subcommand)]
@@ -45,19 +45,19 @@ fn examples() -> String {
     format!(
         "\
 Examples:
-  bimetal compare                            all schemes on a real trace inside the program
-  bimetal compare disk.csv --repeat 10       your own trace, ten times over
+  bimetal compare                            all schemes on the built-in real trace
+  bimetal compare disk.csv --repeat 10       your own trace, replayed ten times
   bimetal replay disk.csv --device chang-c3  one device in full: causes, wear, over time
-  bimetal profile disk.csv                   what the workload is like
-  bimetal sweep study.toml --html sweep.html which cells, sizes and scheme: many devices, the best of them
+  bimetal profile disk.csv                   characteristics of the workload
+  bimetal sweep study.toml --html sweep.html many devices: cells, sizes and schemes, the best of them
   bimetal advise disk.csv --life 5y --p99 2ms the cheapest device that meets these goals
-  bimetal drives                             real drives predicted, beside what reviewers measured
+  bimetal drives                             real drives predicted, beside reviewers' measurements
 {stores}  bimetal list schemes                       the schemes and their parameters"
     )
 }
 
 const STORE_EXAMPLES: &str = "  bimetal create disk.store --scheme chang   a real block device of a scheme ...
-  bimetal serve disk.store                   ... for whatever speaks NBD: QEMU, fio, nbdfuse
+  bimetal serve disk.store                   ... for any NBD client: QEMU, fio, nbdfuse
 ";
 
 #[derive(Debug, Subcommand)]
@@ -68,7 +68,7 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Run many devices under many traces, and show the best: a grid of schemes, sizes, chips and parameters
     Sweep(SweepArgs),
-    /// Find the cheapest devices for a workload: for a response, a life and a price, which cells, sizes and scheme
+    /// Find the cheapest devices (cells, sizes, scheme) that meet goals for response, life and price
     Advise(Box<AdviseArgs>),
     /// Show the characteristics of a workload: sizes, updates, hot set, hit rates by cache size, arrivals
     Profile(ProfileArgs),
@@ -78,9 +78,9 @@ pub enum Command {
     Convert(ConvertArgs),
     /// Write a generated workload as a trace
     Generate(GenerateArgs),
-    /// Reproduce the papers' tables and figures, and say for each claim whether it held
+    /// Reproduce the papers' tables and figures, and check each claim
     Paper(PaperArgs),
-    /// Predict real drives from their construction, beside the figures of reviewers
+    /// Predict real drives from their construction, and compare with reviewers' measurements
     Drives(DrivesArgs),
     #[cfg(live)]
     #[command(flatten)]
@@ -97,13 +97,13 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell for which the script is printed
     pub shell: Shell,
 }
 
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// A folder; it is made if it is not there, and pages in it are replaced
+    /// Folder for the pages; created if it is missing. Existing pages are replaced
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
 }
@@ -112,15 +112,16 @@ pub struct ManArgs {
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// A device of `bimetal list devices`, or the path of a device file. `auto` fits a drive of today to the trace for
-    /// each scheme: the address space is compacted to the extents that the trace uses; 16 dies of TLC with 7 % spare area, or 12
-    /// behind 4 in SLC mode of 1.25 % of the capacity; hybrids of one region get more of it at equal cost
+    /// each scheme: the address space is compacted to the extents that the trace uses; 16 dies of TLC with 7 % spare
+    /// area, or 12 dies of TLC behind 4 dies in SLC mode with 1.25 % of the capacity; hybrids of one region get a
+    /// larger region at equal cost
     #[arg(long, value_name = "NAME|FILE", default_value = "auto", help_heading = "Device options")]
     pub device: String,
     /// Set a parameter of every scheme that has it, or a field of the device: `logical=1GiB`, `fast.capacity=32MiB`,
     /// `slow.spare=7%`, `slow.chip=tlc-2014`, `slow.endurance=3000` (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Device options")]
     pub set: Vec<(String, String)>,
-    /// Seed of everything pseudo-random in the device
+    /// Seed of the pseudo-random numbers of the device
     #[arg(long, value_name = "N", help_heading = "Device options", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Start with an erased device; by default every logical unit is written before the trace
@@ -128,8 +129,8 @@ pub struct RunArgs {
     pub no_fill: bool,
     /// When requests arrive. `closed:DEPTH` keeps DEPTH requests outstanding and ignores time stamps; `closed` is one
     /// at a time, which measures service times, as in the papers. `trace:SPEED` follows the time stamps, SPEED times as
-    /// fast: responses include queueing. By default a trace with times is replayed both at these and one request at a
-    /// time, and one without times one request at a time
+    /// fast: responses include queueing. By default the trace is replayed one request at a time and, if it has time
+    /// stamps, also at its own times
     #[arg(
         long,
         value_name = "closed[:DEPTH]|trace[:SPEED]",
@@ -147,7 +148,7 @@ pub struct RunArgs {
         help_heading = "Replay options"
     )]
     pub repeat: u32,
-    /// Measure only the last M of these times: the steady state; by default all
+    /// Measure only the last M passes: the steady state; by default all
     #[arg(
         long,
         value_name = "M",
@@ -160,8 +161,8 @@ pub struct RunArgs {
     pub json: JsonArgs,
     #[command(flatten)]
     pub html: HtmlArgs,
-    /// Write the figures in the format of another program, too: `fio` is fio's JSON, with a job for each scheme; `iob` is the
-    /// log of SSD-iq's iob, with figures over time as CSV (repeatable)
+    /// Also write the figures in the format of another program: `fio` is fio's JSON, with a job for each scheme; `iob`
+    /// is the log of SSD-iq's iob, with figures over time as CSV (repeatable)
     #[arg(long, value_name = "FORMAT=FILE", value_parser = export, help_heading = "Output options")]
     pub export: Vec<ExportTo>,
 }
@@ -177,7 +178,7 @@ pub struct ExportTo {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output options")]
 pub struct JsonArgs {
-    /// Write the figures as JSON to a file, too; `-`: print JSON instead of the table
+    /// Also write the figures as JSON to a file; `-`: print JSON instead of the table
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
 }
@@ -193,9 +194,9 @@ pub struct HtmlArgs {
 
 #[derive(Debug, Args)]
 pub struct DiffArgs {
-    /// Results that `compare` or `replay` has written with `--json`
+    /// Results written by `compare` or `replay` with `--json`
     pub a: PathBuf,
-    /// Later results, whose changes are shown
+    /// Later results, compared with A
     pub b: PathBuf,
     #[command(flatten)]
     pub json: JsonArgs,
@@ -207,8 +208,7 @@ pub struct DiffArgs {
 pub struct CompareArgs {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Schemes to run, the first being the one that others are compared with; `all` is every scheme that the device
-    /// allows
+    /// Schemes to run; the others are compared with the first. `all` is every scheme that the device allows
     #[arg(
         long,
         value_name = "A,B,...|all",
@@ -229,9 +229,8 @@ pub struct CompareArgs {
         help_heading = "Replay options"
     )]
     pub jobs: Option<u16>,
-    /// Replay each scheme with N seeds, from that of the device on, and show the mean response over them with half of
-    /// the range between the lowest and the highest. A seed decides which operations fail; without failures it makes no
-    /// difference
+    /// Replay each scheme with N seeds, starting with the seed of the device, and show the mean response over all
+    /// seeds, ± half of its range. A seed decides which operations fail; without failures it makes no difference
     #[arg(
         long,
         value_name = "N",
@@ -240,8 +239,7 @@ pub struct CompareArgs {
         help_heading = "Replay options"
     )]
     pub seeds: Option<u8>,
-    /// Sort key of the table, the best first; `listed` is the order of `--schemes`. Results in JSON are always in
-    /// that one
+    /// Sort key of the table, the best first; `listed` is the order of `--schemes`, which is always the order in JSON
     #[arg(
         long,
         value_name = "ORDER",
@@ -259,12 +257,12 @@ pub struct CompareArgs {
 pub struct ReplayArgs {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Scheme to run; by default that of the device
+    /// Scheme to run; by default the scheme of the device
     #[arg(long, value_name = "NAME", help_heading = "Device options")]
     pub scheme: Option<String>,
     #[command(flatten)]
     pub run: RunArgs,
-    /// Into how many intervals figures over time are cut; by default 12, and 60 for a report
+    /// Number of intervals of figures over time; by default 12, and 60 for a report
     #[arg(
         long,
         value_name = "N",
@@ -279,8 +277,8 @@ pub struct ReplayArgs {
 pub struct ProfileArgs {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// For how many cache sizes hit rates are shown: from a thousandth of the pages that the trace touches up to all,
-    /// each larger than the one before by the same factor; 0 for none
+    /// Number of cache sizes for which hit rates are shown, from a thousandth of the pages that the trace touches up to
+    /// all, in steps of a constant factor; 0 for none
     #[arg(
         long,
         value_name = "N",
@@ -290,8 +288,8 @@ pub struct ProfileArgs {
         help_heading = "Hit-rate options"
     )]
     pub curve_points: u32,
-    /// Measure hit rates on this share of the pages, above 0 and at most 1, or on all. By default all, and of traces
-    /// with over four million references to pages a sample of about a hundred thousand pages
+    /// Share of the pages on which hit rates are measured, above 0 and at most 1, or `exact` for all. By default all
+    /// pages, or about 100,000 if the trace has over four million references to pages
     #[arg(
         long,
         value_name = "RATE|exact",
@@ -306,7 +304,7 @@ pub struct ProfileArgs {
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// Trace files, plain or compressed; several are put together; `-` is the standard input
+    /// Trace files, plain or compressed; several files are joined; `-` is the standard input
     #[arg(value_name = "IN", required = true)]
     pub inputs: Vec<PathBuf>,
     /// File to write
@@ -322,7 +320,7 @@ pub struct ConvertArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output options")]
 pub struct TargetArgs {
-    /// Format to write; by default that of the file name's extension
+    /// Format to write; by default from the extension of the file name
     #[arg(long, value_name = "FORMAT")]
     pub to: Option<String>,
     /// Replace the file if it exists
@@ -338,14 +336,14 @@ pub struct GenerateArgs {
     /// Workload (see `bimetal list workloads`), unless `--like` is given, and the file to write
     #[arg(value_name = "WORKLOAD OUT", num_args = 1..=2, required = true)]
     pub names: Vec<String>,
-    /// In place of a workload: fit a generator to this trace, and show how like it the generated requests are. `sample`
-    /// is the real trace that is inside the program
+    /// Instead of a workload: fit a generator to this trace, and compare the generated requests with the trace.
+    /// `sample` is the built-in real trace
     #[arg(long, value_name = "TRACE")]
     pub like: Option<PathBuf>,
-    /// Set a parameter of the workload (repeatable); with `--like`, `requests`
+    /// Set a parameter of the workload (repeatable); with `--like`, only `requests`
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
-    /// Seed of everything pseudo-random
+    /// Seed of the pseudo-random numbers
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub seed: u64,
     #[command(flatten)]
@@ -358,15 +356,15 @@ pub struct GenerateArgs {
 
 #[derive(Debug, Args)]
 pub struct PaperArgs {
-    /// Paper (see `bimetal list papers`); without one, all
+    /// Paper (see `bimetal list papers`); by default all papers
     pub paper: Option<String>,
-    /// Figures of the paper, by how their names begin: `fig8` for `fig8a` and `fig8b`; without any, all
+    /// Figures of the paper, or the beginning of their names: `fig8` for `fig8a` and `fig8b`; by default all figures
     #[arg(value_name = "FIGURE")]
     pub figures: Vec<String>,
-    /// Fewer requests: minutes for everything
+    /// Replay fewer requests: all papers take minutes
     #[arg(long)]
     pub quick: bool,
-    /// Put your own trace in the place of a generated one, for example `financial=Financial1.spc` (repeatable; see
+    /// Replace a generated trace by your own, for example `financial=Financial1.spc` (repeatable; see
     /// `bimetal list papers NAME`)
     #[arg(long, value_name = "NAME=FILE", value_parser = setting)]
     pub trace: Vec<(String, String)>,
@@ -393,11 +391,11 @@ impl PaperArgs {
 
 #[derive(Debug, Args)]
 pub struct DrivesArgs {
-    /// Drives, by name or a part of it: `wd-sn550` for `wd-sn550-500gb` and `wd-sn550-1tb`; without any, all
+    /// Drives, by name or part of a name: `wd-sn550` for `wd-sn550-500gb` and `wd-sn550-1tb`; by default all drives
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// In place of all drives, or beside those that are named: a device that nobody reviewed, of `bimetal list devices`
-    /// or the path of a device file. All figures are predicted (repeatable)
+    /// A device without measurements, of `bimetal list devices` or the path of a device file: all its figures are
+    /// predicted. Without drive names, only this device is predicted (repeatable)
     #[arg(long, value_name = "NAME|FILE")]
     pub device: Vec<String>,
     /// How many drives are measured at once; by default as many as there are processors
@@ -416,10 +414,10 @@ pub struct DrivesArgs {
 
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Kind of things to list
+    /// Kind of entries to list
     #[arg(value_enum)]
     pub what: Listed,
-    /// Only these, in full
+    /// Show only these entries, with all details
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     #[command(flatten)]
@@ -429,7 +427,7 @@ pub struct ListArgs {
 /// Arguments of `schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Whose output
+    /// Output whose schema is shown
     #[arg(value_name = "OUTPUT", value_parser = PossibleValuesParser::new(crate::schema::OUTPUTS.map(|output| output.name)))]
     pub output: String,
 }

@@ -17,10 +17,11 @@ pub struct AdviseArgs {
     pub trace: TraceArgs,
     #[command(flatten)]
     pub goals: GoalArgs,
-    /// Candidate chips; by default those sold in the year of the prices that no other one beats
+    /// Candidate chips; by default those sold in the year of the prices, without those that another chip of the same
+    /// cells beats
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', help_heading = "Device options")]
     pub chips: Vec<String>,
-    /// Candidate schemes, or `all`; by default one or two of each way to use cells
+    /// Candidate schemes, or `all`; by default one or two for each way to use cells
     #[arg(long, value_name = "A,B,...|all", value_delimiter = ',', help_heading = "Device options")]
     pub schemes: Vec<String>,
     /// Logical capacity; by default the footprint of the trace
@@ -35,14 +36,14 @@ pub struct AdviseArgs {
     /// Dies on each channel; by default 1, 2, 4 and 8 are searched
     #[arg(long, value_name = "N", help_heading = "Device options")]
     pub dies_per_channel: Option<u32>,
-    /// Whole drives to consider beside them: names of `bimetal drives` or parts of them; by default those that came out
-    /// within 6 years before the year of the prices
+    /// Whole drives to consider too: names of `bimetal drives` or parts of names; by default the drives released in the
+    /// year of the prices or the 6 years before it
     #[arg(long, value_name = "A,B,...|all|none", value_delimiter = ',', help_heading = "Device options")]
     pub drives: Vec<String>,
-    /// Prices of this year; by default the latest of the list
+    /// Year of the prices; by default the latest year of the price list
     #[arg(long, value_name = "YEAR", help_heading = "Price options")]
     pub year: Option<u16>,
-    /// Prices in place of those of the list: a TOML file with `[[prices]]` of `year`, `cell` and `usd_per_gib`
+    /// File of prices that replace those of the price list: TOML with `[[prices]]` of `year`, `cell` and `usd_per_gib`
     #[arg(long, value_name = "FILE", help_heading = "Price options")]
     pub prices: Option<PathBuf>,
     /// Price per GiB of a kind of cells, of disks, or of one part: `tlc=0.10`, `disk=0.02`, `qlc-3d-2020=0.08`; or of a
@@ -52,7 +53,7 @@ pub struct AdviseArgs {
     /// Offered load: the trace's times scaled by a factor, `2x`, or to requests per second, `5000/s`
     #[arg(long, value_name = "FACTORx|N/s", help_heading = "Replay options")]
     pub load: Option<OfferedLoad>,
-    /// When requests arrive, as for `compare`; by default at the trace's times, or without such one at a time
+    /// When requests arrive, as for `compare`; by default at the trace's times, or one at a time if the trace has none
     #[arg(
         long,
         value_name = "closed[:DEPTH]|trace[:SPEED]",
@@ -60,14 +61,13 @@ pub struct AdviseArgs {
         help_heading = "Replay options"
     )]
     pub arrivals: Option<Arrivals>,
-    /// Replay the trace N times; by default so often that a device is written over once before it is measured and once
-    /// after
+    /// Replay the trace N times; by default, a device is overwritten once before the measurement and once during it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub repeat: Option<u32>,
-    /// Measure only the last M of these times; by default the second half
+    /// Measure only the last M passes; by default the second half
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub measure: Option<u32>,
-    /// Most simulations; by default a fifth of the candidate devices, from 20 to 80
+    /// Maximum number of simulations; by default a fifth of the candidate devices, from 20 to 80
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub simulations: Option<u32>,
     /// How many simulations run at once, 2 at most; by default as many as there are processors
@@ -83,34 +83,34 @@ pub struct AdviseArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Goals")]
 pub struct GoalArgs {
-    /// Least life: `5y`, `90d`, `12h`
+    /// Minimum life: `5y`, `90d`, `12h`
     #[arg(long, value_name = "TIME", value_parser = goal(Measure::Life))]
     pub life: Option<Goal>,
-    /// Least TBW, the bytes that the host can write until the device is worn out: `600TB`, `1.2PB`
+    /// Minimum TBW, the bytes that the host can write until the device is worn out: `600TB`, `1.2PB`
     #[arg(long, value_name = "BYTES", value_parser = goal(Measure::Tbw))]
     pub tbw: Option<Goal>,
-    /// Least drive writes per day: TBW by the capacity and the days of `--life`, or of 5 years: `1`, `0.3`
+    /// Minimum drive writes per day, TBW / (capacity x days of `--life`, or of 5 years): `1`, `0.3`
     #[arg(long, value_name = "N", value_parser = goal(Measure::Dwpd))]
     pub dwpd: Option<Goal>,
-    /// Longest mean response: `500us`, `2ms`, `1s`
+    /// Maximum mean response: `500us`, `2ms`, `1s`
     #[arg(long, value_name = "TIME", value_parser = goal(Measure::Mean))]
     pub mean: Option<Goal>,
-    /// Longest median response
+    /// Maximum median response
     #[arg(long, value_name = "TIME", value_parser = goal(Measure::P50))]
     pub p50: Option<Goal>,
-    /// Longest 95th percentile
+    /// Maximum 95th percentile of the response
     #[arg(long, value_name = "TIME", value_parser = goal(Measure::P95))]
     pub p95: Option<Goal>,
-    /// Longest 99th percentile
+    /// Maximum 99th percentile of the response
     #[arg(long, value_name = "TIME", value_parser = goal(Measure::P99))]
     pub p99: Option<Goal>,
-    /// Longest 99.9th percentile
+    /// Maximum 99.9th percentile of the response
     #[arg(long, value_name = "TIME", value_parser = goal(Measure::P999))]
     pub p999: Option<Goal>,
-    /// Highest price, in US dollars
+    /// Maximum price, in US dollars
     #[arg(long, value_name = "USD", value_parser = goal(Measure::Cost))]
     pub budget: Option<Goal>,
-    /// Bytes written per day, from which lifetimes follow; by default at the rate of the trace, or of `--load`
+    /// Bytes written per day, for lifetimes; by default the rate of the trace, or of `--load`
     #[arg(long, value_name = "SIZE")]
     pub writes_per_day: Option<ByteSize>,
 }

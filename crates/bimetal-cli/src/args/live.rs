@@ -14,10 +14,10 @@ pub enum LiveCommand {
     Create(CreateArgs),
     /// Serve a store as a network block device (NBD)
     Serve(ServeArgs),
-    /// Show the statistics of a store: host traffic, write amplification by cause, wear, in the words of a drive's SMART
-    /// log
+    /// Show the statistics of a store: host traffic, write amplification by cause, wear, in the terms of a drive's
+    /// SMART log
     Stat(StatArgs),
-    /// Copy a store to a new one, of another scheme, device or capacity if that is asked for
+    /// Copy a store to a new one, optionally with another scheme, device or capacity
     Copy(CopyArgs),
     /// Make a store larger: the same device with more blocks
     Grow(GrowArgs),
@@ -25,23 +25,23 @@ pub enum LiveCommand {
     Check(CheckArgs),
     /// Show the contents of a store's files
     Dump(DumpArgs),
-    /// Measure the cost of serving beside other servers
+    /// Measure the cost of serving, compared with other servers
     Bench(BenchArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct CreateArgs {
-    /// Directory of the store; it is made if it is not there
+    /// Directory of the store; created if it is missing
     pub store: PathBuf,
-    /// Scheme that runs it; by default that of the device
+    /// Scheme of the store; by default the scheme of the device
     #[arg(long, value_name = "NAME")]
     pub scheme: Option<String>,
-    /// Capacity that the host sees; by default that of the device, or 512MiB where it is scaled
+    /// Capacity that the host sees; by default the capacity of the device, or 512MiB if the device is scaled
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<ByteSize>,
-    /// A device of `bimetal list devices`, or the path of a device file. `bare-dies` is scaled to the capacity: behind
-    /// a `fast` region of 1.25 % of it lies a `slow` one with 5 % spare area; hybrids of one region get more of it for
-    /// the same money
+    /// A device of `bimetal list devices`, or the path of a device file. `bare-dies` is scaled to the capacity: a
+    /// `fast` region of 1.25 % of the capacity in front of a `slow` region with 5 % spare area; hybrids of one region
+    /// get a larger region at equal cost
     #[arg(long, value_name = "NAME|FILE", default_value = "bare-dies")]
     pub device: String,
     /// Set a parameter of the scheme, or a field of the device, as for `replay` (repeatable)
@@ -61,11 +61,11 @@ pub struct PlaceArgs {
     /// Keep the home disk of a cache in this file or block device
     #[arg(long, value_name = "PATH")]
     pub disk: Option<PathBuf>,
-    /// Take room in the file system as data are written, not all at once: the store may be larger than what is free
-    /// now, and writes are refused as long as there is no room for them
+    /// Allocate space in the file system as data are written, not all at once: the store may be larger than the free
+    /// space, and writes are refused while the file system is full
     #[arg(long)]
     pub sparse: bool,
-    /// Overwrite what the files and block devices hold. Those in use (mounted, served, locked) are refused all the same
+    /// Overwrite existing data in the files and block devices. Those in use (mounted, served, locked) are still refused
     #[arg(long)]
     pub force: bool,
 }
@@ -77,68 +77,69 @@ pub struct ServeArgs {
     /// Where clients connect; by default the Unix socket `nbd.sock` in the store's directory
     #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
     pub listen: Option<Address>,
-    /// Show the device as this file, too, by FUSE: for `mkfs.ext4 FILE` and `mount -o loop FILE`. The file must be empty, or is
-    /// made and removed in the end
+    /// Also show the device as this file, by FUSE: for `mkfs.ext4 FILE` and `mount -o loop FILE`. The file must be
+    /// empty; if it is missing, it is created, and removed at the end
     #[arg(long, value_name = "FILE")]
     pub fuse: Option<PathBuf>,
-    /// Serve the store as a virtio disk of a virtual machine, too: its VMM connects to this Unix socket (vhost-user-blk)
+    /// Also serve the store as a virtio disk of a virtual machine: its VMM connects to this Unix socket
+    /// (vhost-user-blk)
     #[arg(long, value_name = "SOCKET")]
     pub vhost_user: Option<PathBuf>,
-    /// Let other machines connect, if the address can be reached by them and every client must use TLS
+    /// Allow addresses that other machines can reach, if every client must use TLS
     #[arg(long)]
     pub remote: bool,
-    /// Let other machines connect without encryption or authentication
+    /// With `--remote`: let other machines connect without encryption or authentication
     #[arg(long, requires = "remote")]
     pub plaintext: bool,
     /// Refuse writes, and leave the files as they are
     #[arg(long)]
     pub read_only: bool,
-    /// The store was moved to another file system or put back from a backup, and there is no original of it any more:
-    /// take its files outside its directory over
+    /// The store was moved to another file system or restored from a backup, and the original no longer exists: take
+    /// over its files outside its directory
     #[arg(long, conflicts_with = "read_only")]
     pub moved: bool,
     /// Name that clients may ask for
     #[arg(long, value_name = "NAME", default_value = "")]
     pub export: String,
-    /// Clients at once
+    /// Maximum number of connected clients
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: u16,
-    /// Clients at once of one address over TCP; by default half of all
+    /// Maximum number of connected clients from one TCP address; by default half of `--connections`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub connections_per_address: Option<u16>,
     /// Memory for all connections together, 96MiB at least
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
     pub memory: ByteSize,
-    /// Drop a client that asks for nothing for so long; 0 never does
+    /// Disconnect a client that sends no request for this time; 0 never disconnects
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
     pub idle_timeout: u32,
     /// Read and write the files past the page cache (`O_DIRECT`)
     #[arg(long)]
     pub direct: bool,
-    /// Poll a client that asks often for so long before sleeping until it asks again; 0 never does
+    /// Poll the socket of a busy client for this time before sleeping; 0 never polls
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 100)]
     pub poll: u32,
-    /// Answer no sooner than the modelled device would; FACTOR times as slow
+    /// Answer no sooner than the modelled device would, or than a device FACTOR times as slow
     #[arg(long, value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = pace)]
     pub pace: Option<f64>,
-    /// Serve figures as OpenMetrics over HTTP here
+    /// Serve figures as OpenMetrics over HTTP at this address
     #[arg(long, value_name = "unix:PATH|tcp:HOST:PORT")]
     pub stats: Option<Address>,
-    /// Level of the log on the standard error: with `info` also each connection, checkpoints, commits that took over a
+    /// Level of the log on the standard error; `info` adds connections, checkpoints, and commits that took over a
     /// second
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     pub log: LogLevel,
     /// Certificate chain of the server (PEM): every client must use TLS
     #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "TLS options")]
     pub tls_cert: Option<PathBuf>,
-    /// Its private key (PEM)
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
     pub tls_key: Option<PathBuf>,
     /// Clients must have a certificate of one of these authorities (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
     pub tls_clients: Option<PathBuf>,
-    /// Run a command once clients can connect, with `$uri` set, and `$fuse` to the file of `--fuse`, and stop when it ends; its
-    /// exit status becomes this one's
+    /// Run a command once clients can connect, with `$uri` set, and `$fuse` to the file of `--fuse`. The server stops
+    /// when the command ends, with its exit status
     #[arg(long, value_name = "COMMAND")]
     pub run: Option<String>,
 }
@@ -162,18 +163,18 @@ pub struct StatArgs {
 
 #[derive(Debug, Args)]
 pub struct CopyArgs {
-    /// Directory of the store to be copied; its files stay as they are
+    /// Directory of the store to be copied; its files are not changed
     pub old: PathBuf,
-    /// Directory of the new store; it is made if it is not there
+    /// Directory of the new store; created if it is missing
     pub new: PathBuf,
-    /// Scheme of the new store; by default that of the old one
+    /// Scheme of the new store; by default the scheme of the old store
     #[arg(long, value_name = "NAME")]
     pub scheme: Option<String>,
-    /// Capacity of the new store, as large as the old one at least; by default the same
+    /// Capacity of the new store, at least that of the old store; by default the same
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<ByteSize>,
-    /// Device of the new store, as for `create`. By default that of the old one; `bare-dies` if a scheme, a capacity or
-    /// a setting is given
+    /// Device of the new store, as for `create`. By default the device of the old store, or `bare-dies` if a scheme, a
+    /// capacity or a setting is given
     #[arg(long, value_name = "NAME|FILE")]
     pub device: Option<String>,
     /// Set a parameter of the scheme, or a field of the device, as for `create` (repeatable)
@@ -181,8 +182,8 @@ pub struct CopyArgs {
     pub set: Vec<(String, String)>,
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// Read the old store by the map of its data that it left when it was closed, and not by its scheme, as is done
-    /// with one whose scheme has a version that this program does not know
+    /// Read the old store with the map of its data that was written when it was closed, not with its scheme. This is
+    /// the default only if the scheme cannot read the store, such as a scheme of an unknown version
     #[arg(long)]
     pub by_map: bool,
 }
@@ -200,8 +201,8 @@ pub struct GrowArgs {
 pub struct CheckArgs {
     /// Directory of the store, which must not be served
     pub store: PathBuf,
-    /// Write the newest data of every sector that can be found to this image, from the pages alone: for a store that
-    /// can no longer be opened
+    /// Write the newest data that can be found of every sector to this image. If the store can no longer be opened, its
+    /// pages are searched
     #[arg(long, value_name = "IMAGE")]
     pub rescue: Option<PathBuf>,
     #[command(flatten)]
@@ -212,7 +213,7 @@ pub struct CheckArgs {
 pub struct DumpArgs {
     /// Directory of the store
     pub store: PathBuf,
-    /// Show every page, too
+    /// Also show every page
     #[arg(long)]
     pub pages: bool,
 }
@@ -225,15 +226,14 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum Benchmark {
-    /// Requests per second over NBD beside nbdkit, in memory and in files: needs fio with its nbd engine, nbdkit,
-    /// taskset
+    /// Requests per second over NBD, compared with nbdkit, in memory and in files: needs fio with its nbd engine,
+    /// nbdkit, taskset
     Nbd(BenchNbdArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct BenchNbdArgs {
-    /// Directory for stores and images, about eight times as large as the used part of them; by default that of
-    /// temporary files
+    /// Directory for stores and images, about eight times `--size`; by default the directory of temporary files
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// Size of the range that clients read and write
@@ -242,7 +242,7 @@ pub struct BenchNbdArgs {
     /// Scheme of the stores
     #[arg(long, value_name = "NAME", default_value = "pagemap")]
     pub scheme: String,
-    /// Also measures a full store of each of these schemes, after random writes; `all` for every scheme
+    /// Also measure a full store of each of these schemes, after random writes; `all` for every scheme
     #[arg(long, value_name = "A,B,...|all", value_delimiter = ',')]
     pub schemes: Vec<String>,
     /// Rounds in which servers take turns

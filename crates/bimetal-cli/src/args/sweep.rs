@@ -8,20 +8,20 @@ use super::{HtmlArgs, JsonArgs};
 
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// Study file: which traces, devices, schemes, sizes and parameters (docs/sweep.md)
+    /// Study file: traces, devices, schemes, sizes and parameters (docs/sweep.md)
     #[arg(value_name = "STUDY")]
     pub study: PathBuf,
     /// How many points run at once; by default as many as there are processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
-    /// Keep rows in this file as they come, and take those from it that it has: a sweep that was interrupted goes on. By default
-    /// the study's name with `.results.jsonl`, beside it
+    /// Save each row to this file when it is done, and reuse the rows that the file has: an interrupted sweep
+    /// continues. By default the path of the study file with the extension `.results.jsonl`
     #[arg(long, value_name = "FILE")]
     pub results: Option<PathBuf>,
-    /// Forget the results that there are
+    /// Discard the saved results
     #[arg(long)]
     pub restart: bool,
-    /// Show the points and run none
+    /// Only show the points; run none
     #[arg(long)]
     pub dry_run: bool,
     /// Write a line for each point to a CSV file

@@ -8,8 +8,8 @@ use clap::Args;
 /// Which requests.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// Trace files, plain or compressed; several are put together; `-` is the standard input. Without any: a real trace
-    /// that is inside the program
+    /// Trace files, plain or compressed; several files are joined; `-` is the standard input. By default the built-in
+    /// real trace
     #[arg(value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     #[command(flatten)]
@@ -23,22 +23,21 @@ pub struct TraceOptions {
     /// Trace format; detected if not given (see `bimetal list formats`)
     #[arg(long, value_parser = trace::format)]
     pub format: Option<&'static Format>,
-    /// Unit of the time stamps, where the format leaves it open: ps, ns, 100ns, us, ms or s
+    /// Unit of the time stamps, if the format does not define it: ps, ns, 100ns, us, ms or s
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<TimeUnit>,
-    /// The columns of delimited text, JSON lines or Parquet files, where a header or keys do not say:
-    /// `time:ms,op,offset:bytes,size:bytes` in their order, or by name,
-    /// `time=started:us,op=rw,offset=lba:sectors,size=len`. Units of times as `--time-unit`; of offset and size `bytes`
-    /// (if none is given), `sectors`, `kib`, `4kib`; `op:0=read` or `op:1=read` for digits; `device` for several disks;
-    /// `-` for a field to leave out
+    /// Columns of delimited text, JSON lines or Parquet files, if the header or keys do not tell: in their order,
+    /// `time:ms,op,offset:bytes,size:bytes`, or by name, `time=started:us,op=rw,offset=lba:sectors,size=len`. Units of
+    /// times are those of `--time-unit`; units of offset and size are `bytes` (the default), `sectors`, `kib`, `4kib`;
+    /// `op:0=read` or `op:1=read` for digits; `device` for several disks; `-` skips a column
     #[arg(long, value_name = "LIST")]
     pub columns: Option<Columns>,
-    /// How the objects of a cache's trace become addresses: `slots` gives each a place of its own, by first appearance;
-    /// `bytes`, `sectors`, `kib` or `4kib` says that ids are addresses in that unit. With `insert` (`slots,insert`, or alone)
-    /// a read of an object that is not there writes it, as a cache does that was empty at first
+    /// Addresses of the objects of a cache's trace: `slots` gives each object a separate slot, in order of first
+    /// appearance; with `bytes`, `sectors`, `kib` or `4kib`, ids are addresses in that unit. With `insert`
+    /// (`slots,insert`, or alone), a read of a missing object writes it, as in a cache that starts empty
     #[arg(long, value_name = "PLACES")]
     pub objects: Option<Objects>,
-    /// Which record of a request counts in blktrace and blkparse files: Q (queue), D (issue) or C (complete)
+    /// Record that counts as the request in blktrace and blkparse files: Q (queue), D (issue) or C (complete)
     #[arg(long)]
     pub action: Option<Action>,
     /// Take only these volumes of the trace (ASU, disk, LUN or volume numbers), laid end to end
