@@ -64,7 +64,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     output::write_html(&args.html, || bimetal_study::html::advice(&answer, &output::command_line()))?;
     output::emit(&args.json, &answer, || text(&answer))?;
     if !answer.is_found() {
-        return Err(Failure::failed("no device that was simulated meets all goals; the answer has the closest ones"));
+        return Err(Failure::failed("no simulated device meets all goals; the answer shows the closest ones"));
     }
     Ok(())
 }
@@ -162,7 +162,7 @@ fn front(answer: &Answer) -> String {
     let mut text = format!(
         "{}  {}\n",
         bold("Best devices"),
-        "no other that was simulated is cheaper, faster and longer-lived at once"
+        "no other simulated device is cheaper, faster and longer-lived at once"
     );
     if answer.front.is_empty() {
         return text + &remark("none: every device falls behind");

@@ -72,7 +72,7 @@ fn file() -> Result<Option<(PathBuf, String)>, Failure> {
 fn options(program: &Command, command: &Command, text: &str, given: &[OsString]) -> Result<Vec<String>, String> {
     let tables: Table = toml::from_str(text).map_err(|error| error.to_string())?;
     if let Some(unknown) = tables.keys().find(|name| program.find_subcommand(name).is_none()) {
-        return Err(format!("`{unknown}` is no command; a table is named after one, as `[compare]`"));
+        return Err(format!("`{unknown}` is no command; name each table after a command, as `[compare]`"));
     }
     let Some(table) = tables.get(command.get_name()) else { return Ok(Vec::new()) };
     let table = table.as_table().ok_or_else(|| format!("`{}` has to be a table", command.get_name()))?;

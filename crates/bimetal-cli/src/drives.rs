@@ -11,7 +11,7 @@ use crate::table::{Align, bold, indented, plain as table};
 use crate::{output, setup};
 
 /// Below the last block.
-const LEGEND: &str = "M: a reviewer measured it; C: the maker claims it; inputs do not count\n";
+const LEGEND: &str = "M: measured by a reviewer; C: claimed by the maker; inputs do not count\n";
 
 /// Runs the command.
 pub fn run(args: &DrivesArgs) -> Result<(), Failure> {
@@ -32,7 +32,7 @@ fn unreviewed(name: &str) -> Result<Review, Failure> {
     let device = setup::device(name)?;
     if device.scheme.is_empty() {
         let what = format!(
-            "device `{name}` is for any scheme, and a drive has one; hint: add `scheme = \"...\"` to a device file"
+            "device `{name}` names no scheme, and a drive needs one; hint: add `scheme = \"...\"` to a device file"
         );
         return Err(Failure::usage(what));
     }

@@ -82,7 +82,7 @@ fn service(entry: &Entry) -> String {
 fn responses(entry: &Entry) -> String {
     if entry.falls_behind() {
         return remark(&format!(
-            "none: the device falls behind by {}, and responses would only say how long the trace is",
+            "none: the device falls behind by {}, so responses would only reflect the length of the trace",
             number::behind(entry.backlog_s)
         ));
     }

@@ -53,16 +53,16 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
             "`{workload}` and `--like` are given; hint: name a workload and a file, or `--like TRACE` and a file"
         ))),
         (names, None) => Err(Failure::usage(format!(
-            "there is `{}` alone; hint: name a workload and a file, or `--like TRACE` and a file",
+            "only `{}` is given; hint: name a workload and a file, or `--like TRACE` and a file",
             names.join(" ")
         ))),
-        ([], Some(_)) => Err(Failure::usage("there is no file to write; hint: name it behind `--like TRACE`")),
+        ([], Some(_)) => Err(Failure::usage("no output file is given; hint: name it after `--like TRACE`")),
     }
 }
 
 fn workload_of(args: &GenerateArgs, workload: &str, to: &Path) -> Result<(), Failure> {
     if args.options.reads_otherwise() || args.options.limit.is_some() {
-        let what = "options on how to read a trace are given, and no trace; hint: `--like TRACE`, `--set requests=N`";
+        let what = "options for reading a trace are given, but no trace; hint: `--like TRACE`, `--set requests=N`";
         return Err(Failure::usage(what));
     }
     convert::check(to, &args.target)?;
@@ -160,7 +160,7 @@ fn targets(trace: &TraceFacts, targets: &[Judged]) -> String {
     let heads: Vec<_> = heads.collect();
     let mut text = format!("\n{}\n", bold("Targets")) + &plain(&heads, targets.iter().map(row).collect());
     if trace.requests < JUDGED_REQUESTS {
-        text += &remark(&format!("not judged: chance decides below {} requests", thousands(JUDGED_REQUESTS)));
+        text += &remark(&format!("not judged: too random below {} requests", thousands(JUDGED_REQUESTS)));
     }
     text
 }

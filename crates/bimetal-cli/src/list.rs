@@ -123,7 +123,7 @@ fn workload(spec: &WorkloadSpec) -> Item {
     let listed = WorkloadItem::of(spec);
     let mut item = parameterised(listed.name, listed.summary, listed.source, &listed.parameters, value(&listed));
     if !listed.targets.is_empty() {
-        item.full += "    held against\n";
+        item.full += "    published figures\n";
     }
     for target in &listed.targets {
         let bound = match target.goal {
@@ -136,7 +136,7 @@ fn workload(spec: &WorkloadSpec) -> Item {
     }
     if !spec.in_small.is_empty() {
         let settings = spec.in_small.iter().map(|(key, value)| format!("--set {key}={value}")).collect::<Vec<_>>();
-        item.full += &indented(&format!("the same in small: {}", settings.join(" ")), 4);
+        item.full += &indented(&format!("a small version: {}", settings.join(" ")), 4);
     }
     item
 }

@@ -76,7 +76,7 @@ fn addresses(profile: &Profile) -> String {
     ];
     if let Some(hot) = &profile.hot_set {
         rows.push(("half of the page writes", format!("go to {}", size(hot.bytes_for_half))));
-        rows.push(("nine tenths of them", format!("go to {}", size(hot.bytes_for_90_percent))));
+        rows.push(("90 % of the page writes", format!("go to {}", size(hot.bytes_for_90_percent))));
         let curve =
             hot.hottest.iter().map(|point| format!("{} %: {}", point.percent_of_pages, percent(point.share_of_writes)));
         rows.push(("share of the hottest pages", curve.collect::<Vec<_>>().join(", ")));
@@ -118,8 +118,7 @@ fn hit_rates(profile: &Profile) -> String {
     } else {
         "exact".to_owned()
     };
-    let what =
-        "LRU caches of 4-KiB pages: of all that are read or written, and of those written alone, in which reads look";
+    let what = "LRU caches of all accessed 4-KiB pages, and of written pages only; reads look in both";
     let touched = profile.footprint.touched_bytes as f64;
     let row = |point: &HitRatePoint| {
         let sizes = [size(point.cache_bytes), percent(point.cache_bytes as f64 / touched)];

@@ -43,7 +43,7 @@ pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Tra
 pub fn workload(args: &TraceArgs) -> Result<Workload, Failure> {
     if args.traces.is_empty() {
         if args.options.reads_otherwise() {
-            let what = "options on how to read a trace are given, and no trace; hint: name a trace file";
+            let what = "options for reading a trace are given, but no trace; hint: name a trace file";
             return Err(Failure::usage(what));
         }
         return Ok(limited(sample::open()?, &args.options));

@@ -221,7 +221,7 @@ fn a_generated_workload_is_held_against_what_was_published() {
     let none = bench.json(&["generate", "zipf", "z.bimetal", "--set", "requests=300"]);
     assert_eq!(none["targets"], Value::Array(Vec::new()));
     let listed = bench.succeed(&["list", "workloads", "financial"]).stdout;
-    assert!(listed.contains("held against") && listed.contains("HySSD, MSST 2013, table I"), "{listed}");
+    assert!(listed.contains("published figures") && listed.contains("HySSD, MSST 2013, table I"), "{listed}");
 }
 
 #[test]

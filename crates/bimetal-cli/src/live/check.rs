@@ -123,10 +123,8 @@ fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
     };
     output::emit(&args.json, &json, || {
         let what = match refusal {
-            None => "its state".to_owned(),
-            Some(refusal) => {
-                format!("the newest that was found in {} sound pages, since {refusal}", thousands(pages.1))
-            }
+            None => "the state of the store".to_owned(),
+            Some(refusal) => format!("the newest data found in {} sound pages, because {refusal}", thousands(pages.1)),
         };
         format!("{}: {} sectors: {what}\n", path.display(), thousands(*sectors))
     })

@@ -41,7 +41,7 @@ pub fn run(args: &CopyArgs) -> Result<(), Failure> {
     }
     let lost = thousands(lost.iter().map(|&(_, count)| count).sum());
     Err(Failure::failed(format!(
-        "{}: {lost} sectors cannot be read; in {} they read as zeros, and all others are there",
+        "{}: {lost} sectors cannot be read; they read as zeros in {}, and all others are copied",
         args.old.display(),
         args.new.display()
     )))
@@ -76,7 +76,7 @@ fn open(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {
         opened => opened.map_err(|error| Failure::store(&args.old, error))?,
     };
     if let Some(refusal) = refusal {
-        inform(&format!("note: {} is read by its map, as its scheme cannot be asked: {refusal}", args.old.display()));
+        inform(&format!("note: {} is read by its map, because its scheme cannot read it: {refusal}", args.old.display()));
     }
     Ok(old)
 }

@@ -91,6 +91,6 @@ pub fn summary(device: &Device) -> String {
         format!("{} {}", with_unit(SIZES, region.capacity.bytes(device.logical) as f64), region.name)
     };
     let regions: Vec<String> = device.regions.iter().map(region).collect();
-    let behind = if device.disks.is_empty() { "" } else { " before a disk" };
+    let behind = if device.disks.is_empty() { "" } else { " in front of a disk" };
     format!("{} of `{}` on {}{behind}", with_unit(SIZES, device.logical.0 as f64), device.scheme, regions.join(" and "))
 }

@@ -32,7 +32,7 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     let contents = replace::contents(storage.as_ref()).map_err(refused)?;
     if let Some(outside) = contents.outside().next() {
         return Err(Failure::failed(format!(
-            "{store}: `{outside}` is outside of its directory and stays as large as it is; hint: `bimetal copy {store} NEW --capacity \
+            "{store}: `{outside}` is outside the store's directory and cannot grow; hint: `bimetal copy {store} NEW --capacity \
              {} --region NAME=PATH`",
             args.capacity
         )));
@@ -55,11 +55,11 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     if let Some(&(first, count)) = lost.first() {
         let last = first + count - 1;
         return Err(Failure::failed(format!(
-            "{store}: sectors {first} to {last} cannot be read, so it stays as it is; hint: `bimetal copy` takes all others"
+            "{store}: sectors {first} to {last} cannot be read, so it cannot grow; hint: `bimetal copy` copies all others"
         )));
     }
     let failed = |what: &str, error| Failure::failed(format!("{}: {what}: {error}", larger.display()));
-    replace::exchange(&args.store, &larger).map_err(|error| failed("complete, but it cannot take its place", error))?;
+    replace::exchange(&args.store, &larger).map_err(|error| failed("complete, but cannot replace the store", error))?;
     drop(old);
     let copied = with_unit(SIZES, (sectors * SECTOR_BYTES) as f64);
     inform(&format!("{store}: {}; {copied} copied", create::summary(&device)));

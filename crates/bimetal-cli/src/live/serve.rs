@@ -127,9 +127,7 @@ fn unserved(args: &ServeArgs, error: ServeError) -> Failure {
 fn warn_of_others(args: &ServeArgs, address: &Address, stats: Option<&Address>) {
     let what = if args.read_only { "read" } else { "read and write" };
     if address.is_remote() && args.tls_cert.is_none() {
-        warn(&format!(
-            "anyone who reaches `{address}` can {what} everything: nothing is encrypted, nobody is asked who they are"
-        ));
+        warn(&format!("anyone who reaches `{address}` can {what} everything: no encryption, no authentication"));
     } else if address.is_remote() && args.tls_clients.is_none() {
         warn(&format!(
             "connections to `{address}` are encrypted, but any client may connect and {what} everything; \
@@ -137,9 +135,7 @@ fn warn_of_others(args: &ServeArgs, address: &Address, stats: Option<&Address>) 
         ));
     }
     if let Some(stats) = stats.filter(|stats| stats.is_remote()) {
-        warn(&format!(
-            "anyone who reaches `{stats}` can read the figures: nothing is encrypted, nobody is asked who they are"
-        ));
+        warn(&format!("anyone who reaches `{stats}` can read the figures: no encryption, no authentication"));
     }
 }
 

@@ -75,7 +75,7 @@ fn text(health: &Health) -> String {
         (
             "opened",
             format!(
-                "{} times, {} of them not closed",
+                "{} times, {} not closed cleanly",
                 thousands(smart.power_cycles),
                 thousands(smart.unsafe_shutdowns)
             ),

@@ -23,10 +23,10 @@ pub(super) fn text(args: &BenchNbdArgs, bytes: u64, by_backing: &[Row], by_schem
     text += &format!(
         "\n{}",
         remark(&format!(
-            "requests/s of fio over a Unix socket, anywhere in {size}: medians of {} rounds of {} s in turns, and the median of the \
-             rounds' ratios. `CPU` is that of processor time for each request: above 1, `bimetal` takes less. Stores are of `{}`; \
-             `written` is its write amplification. Beside memory stands `nbdkit memory`, beside files `nbdkit file` in the same \
-             directory. Each flush costs what the file system in `--dir` takes for it.",
+            "requests/s of fio over a Unix socket, anywhere in {size}: medians of {} rounds of {} s in turns, and the median of the rounds' \
+             ratios. `CPU` is the ratio of processor time per request: above 1, `bimetal` takes less. Stores use the scheme `{}`; \
+             `written` is its write amplification. Memory is compared with `nbdkit memory`, files with `nbdkit file` in the same \
+             directory. A flush takes as long as the file system in `--dir` needs.",
             args.rounds, args.seconds, args.scheme
         ))
     );
@@ -49,7 +49,7 @@ fn backing(rows: &[Row]) -> String {
         ("ratio", Align::Right),
         ("CPU", Align::Right),
         ("p99 (µs)", Align::Right),
-        ("nbdkit's", Align::Right),
+        ("nbdkit p99", Align::Right),
         ("written", Align::Right),
     ];
     let line = |row: &Row| {
@@ -72,9 +72,9 @@ fn of_schemes(rows: &[Row]) -> String {
     let heads = [
         ("", Align::Left),
         ("4K reads", Align::Right),
-        ("of pagemap's", Align::Right),
+        ("by pagemap", Align::Right),
         ("1M writes", Align::Right),
-        ("of nbdkit's", Align::Right),
+        ("by nbdkit", Align::Right),
         ("written", Align::Right),
         ("ratio x written", Align::Right),
     ];
