@@ -72,7 +72,7 @@ class Advice(_records.Advice):
         """Write a page with diagrams and tables that opens offline, as ``--html`` does."""
         core: _core.Advice | None = self.__dict__.get("_core")
         if core is None:
-            raise BimetalError("the page of an answer from another process cannot be made; hint: make it there")
+            raise BimetalError("no page can be made of an answer from another process; hint: make the page there")
         Path(path).write_text(core.html(self.__dict__["_command"]), encoding="utf-8")
 
     def _columns(self) -> Columns:
@@ -110,7 +110,7 @@ class Advice(_records.Advice):
         head = f"{self.trace.name}: {'; '.join(shown.goals)}. {shown.searched}; {'; '.join(shown.facts)}. "
         chosen = "The cheapest that meets all goals:" if self.recommended else "No device meets all goals. The closest:"
         binds = "; ".join(shown.binding)
-        return head + chosen, f"What stands in the way: {binds}.", "The best by price, response and life:"
+        return head + chosen, f"Limiting goals: {binds}.", "The best by price, response and life:"
 
     def __repr__(self) -> str:
         """Goals, the chosen device, the limits that rule out a cheaper one, and the best devices."""

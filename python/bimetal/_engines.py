@@ -37,7 +37,7 @@ def dask(points: Iterable[Point], folder: str, client: Any) -> Generator[Row]:
     try:
         import distributed
     except ImportError as error:
-        raise ImportError("`engine='dask'` takes distributed; hint: `pip install 'bimetal[dask]'`") from error
+        raise ImportError("`engine='dask'` needs distributed; hint: `pip install 'bimetal[dask]'`") from error
     if client is None:
         try:
             client = distributed.get_client()
@@ -69,7 +69,7 @@ def ray(points: Iterable[Point], folder: str, client: None) -> Generator[Row]:
     try:
         import ray
     except ImportError as error:
-        raise ImportError("`engine='ray'` takes ray; hint: `pip install ray`") from error
+        raise ImportError("`engine='ray'` needs ray; hint: `pip install ray`") from error
     run = ray.remote(max_retries=RETRIES)(run_point)
     left = iter(points)
     places = {run.remote(point, folder): at for at, point in itertools.islice(left, IN_FLIGHT)}

@@ -162,7 +162,7 @@ class Reproduction(Record):
         """Write the figures and claims as one file that opens offline."""
         core: _core.Reproduction | None = self.__dict__.get("_core")
         if core is None:
-            raise BimetalError("the page of a result from another process cannot be made; hint: make it there")
+            raise BimetalError("no page can be made of a result from another process; hint: make the page there")
         page = core.html(self.__dict__["_title"], self.__dict__["_command"])
         Path(path).write_text(page, encoding="utf-8")
 
@@ -208,7 +208,7 @@ def paper(
     traces, by name, with your own. ``jobs`` is the number of replays at once. Ctrl-C ends the reproduction.
     """
     if jobs is not None and jobs < 1:
-        raise SettingError(f"`jobs` is {jobs}: at least one replay runs at once")
+        raise SettingError(f"`jobs` is {jobs}: it is at least 1")
     names = [figures] if isinstance(figures, str) else list(figures)
     own = {key: trace if isinstance(trace, Trace) else Trace.open(trace) for key, trace in (traces or {}).items()}
     core = _core.reproduce(name, names, quick, [(key, trace._requests) for key, trace in own.items()], jobs or 0)

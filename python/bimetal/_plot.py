@@ -38,7 +38,7 @@ def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("`plot` takes matplotlib; hint: `pip install matplotlib`") from error
+        raise ImportError("`plot` needs matplotlib; hint: `pip install matplotlib`") from error
     return plt.subplots(layout="constrained")[1]
 
 

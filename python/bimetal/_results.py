@@ -86,7 +86,7 @@ class Comparison(_records.Comparison):
         """
         core: _core.Comparison | None = self.__dict__.get("_core")
         if core is None:
-            raise BimetalError("the report of a result from another process cannot be made; hint: make it there")
+            raise BimetalError("no report can be made of a result from another process; hint: make the report there")
         Path(path).write_text(core.html(self.__dict__["_command"]), encoding="utf-8")
 
     def _columns(self, table: str) -> Columns:

@@ -99,7 +99,7 @@ def compare(
     if not names:
         raise SchemeError("no scheme is named; hint: `all` is every scheme that the device allows")
     if jobs is not None and jobs < 1:
-        raise SettingError(f"`jobs` is {jobs}: at least one scheme runs at once")
+        raise SettingError(f"`jobs` is {jobs}: it is at least 1")
     if not 1 <= seeds <= 100:
         raise SettingError(f"`seeds` is {seeds}: it is from 1 to 100")
     plan = _plan(arrivals, repeat, measure, fill, intervals)

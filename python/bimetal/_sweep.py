@@ -205,9 +205,9 @@ def sweep(
     if engine not in ("threads", *CLUSTERS):
         raise SettingError(f"there is no engine `{engine}`; there are: threads, {', '.join(CLUSTERS)}")
     if client is not None and engine != "dask":
-        raise SettingError("`client` is of `engine='dask'`; leave it out")
+        raise SettingError("`client` is only for `engine='dask'`; leave it out")
     if jobs is not None and (jobs < 1 or engine != "threads"):
-        why = "at least one point runs at once" if jobs < 1 else "a cluster has as many as its workers have threads"
+        why = "it is at least 1" if jobs < 1 else "a cluster runs one point for each thread of its workers"
         raise SettingError(f"`jobs` is {jobs}: {why}")
     text, is_json, folder, name = _read(study)
     opened = (text, is_json, folder, None if results is None else os.fspath(results), restart)

@@ -58,7 +58,7 @@ def to_arrow(columns: Columns) -> pyarrow.Table:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise ImportError("`to_arrow` takes pyarrow; hint: `pip install pyarrow`") from error
+        raise ImportError("`to_arrow` needs pyarrow; hint: `pip install pyarrow`") from error
     kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
     return pa.table({name: pa.array(values, kinds[kind]) for name, (kind, values) in columns.items()})
 
@@ -68,7 +68,7 @@ def to_pandas(columns: Columns) -> pandas.DataFrame:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("`to_pandas` takes pandas; hint: `pip install pandas`") from error
+        raise ImportError("`to_pandas` needs pandas; hint: `pip install pandas`") from error
     kinds = {bool: "bool", int: "int64", float: "float64", str: "object"}
     # If some values are missing.
     partial = kinds | {bool: "boolean", int: "Int64"}

@@ -354,7 +354,7 @@ def _arrow_table(stream: object) -> Any:
     try:
         import pyarrow
     except ImportError as error:
-        raise ImportError("reading an Arrow stream takes pyarrow; hint: `pip install pyarrow`") from error
+        raise ImportError("reading an Arrow stream needs pyarrow; hint: `pip install pyarrow`") from error
     return pyarrow.table(stream)
 
 

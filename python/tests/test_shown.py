@@ -70,7 +70,7 @@ def test_what_is_not_installed_is_said(
         return real(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(ImportError, match=f"takes {library}; hint: `pip install {library}`"):
+    with pytest.raises(ImportError, match=f"needs {library}; hint: `pip install {library}`"):
         getattr(compared, method)()
 
 

@@ -212,7 +212,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ({"engine": "slurm"}, "no engine `slurm`"),
         ({"jobs": 0}, "`jobs` is 0"),
         ({"engine": "dask", "jobs": 2}, "`jobs` is 2: a cluster"),
-        ({"client": 1}, "`client` is of"),
+        ({"client": 1}, "`client` is only"),
     ]
     for options, message in wrong:
         with pytest.raises(bimetal.SettingError, match=message):

@@ -175,7 +175,7 @@ def test_parquet_files_are_traces(tmp_path: Path) -> None:
     pl.from_pandas(frame).write_parquet(tmp_path / "t.parquet")
     assert len(bimetal.Trace.open(tmp_path / "t.parquet", columns=named)) == 3
     frame.to_parquet(tmp_path / "t.parquet", compression="brotli")
-    with pytest.raises(bimetal.TraceError, match="the column `when` is compressed by BROTLI, which is not undone"):
+    with pytest.raises(bimetal.TraceError, match="the column `when` is compressed by BROTLI, which is unsupported"):
         bimetal.Trace.open(tmp_path / "t.parquet", columns=named)
 
 

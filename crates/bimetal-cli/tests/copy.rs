@@ -59,7 +59,7 @@ fn a_store_that_cannot_grow_stays() {
     bench.fail(&["grow", "nothing", "--capacity", "1GiB"], 1, &["nothing: there is no store"]);
     let create = ["create", "s", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse", "--region", "slow=outside"];
     bench.succeed(&create);
-    bench.fail(&["grow", "s", "--capacity", "1GiB"], 1, &["outside` is outside of its directory", "--region"]);
+    bench.fail(&["grow", "s", "--capacity", "1GiB"], 1, &["outside` is outside the store's directory", "--region"]);
     bench.succeed(&["create", "t", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
     // What a growth that was cut short has left is made again, and files that are not the store's are kept.
     bench.succeed(&["create", "t.growing", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);

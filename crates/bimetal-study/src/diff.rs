@@ -285,14 +285,14 @@ fn differences(a: &Results, b: &Results) -> Vec<String> {
     let mut found = Vec::new();
     match (&a.trace_digest, &b.trace_digest) {
         (Some(x), Some(y)) if x != y => {
-            found.push(format!("other requests: {} ({x}) and {} ({y})", a.trace.name, b.trace.name));
+            found.push(format!("different requests: {} ({x}) and {} ({y})", a.trace.name, b.trace.name));
         }
         (Some(_), Some(_)) => {}
-        _ => found.push("a file has no digest of its trace, so the requests may be others".to_owned()),
+        _ => found.push("a file has no digest of its trace, so the requests may differ".to_owned()),
     }
     let replay = keys_that_differ(&a.replay, &b.replay);
     if !replay.is_empty() {
-        found.push(format!("replayed in another way: {}", replay.join(", ")));
+        found.push(format!("replayed differently: {}", replay.join(", ")));
     }
     let mut device = BTreeSet::new();
     for scheme in &b.results {
@@ -304,10 +304,10 @@ fn differences(a: &Results, b: &Results) -> Vec<String> {
         let more = device.len().saturating_sub(KEYS_NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
         let named: Vec<String> = device.into_iter().take(KEYS_NAMED).collect();
-        found.push(format!("other devices: {}{more}", named.join(", ")));
+        found.push(format!("different devices: {}{more}", named.join(", ")));
     }
     if a.bimetal != b.bimetal {
-        found.push(format!("other versions of bimetal: {} and {}", a.bimetal, b.bimetal));
+        found.push(format!("different versions of bimetal: {} and {}", a.bimetal, b.bimetal));
     }
     if a.schema != b.schema {
         found.push(format!("results of schema {} and {}", a.schema, b.schema));

@@ -37,8 +37,8 @@ pub enum StudyError {
     },
     /// The trace touches more data than the device holds.
     #[error(
-        "the trace touches {touched_mib} MiB (64-KiB extents, put next to each other) and device `{device}` holds \
-         {logical_mib} MiB; hint: enlarge it, for example `--set logical={touched_mib}MiB`, or let it be fitted to the trace"
+        "the trace touches {touched_mib} MiB (compacted 64-KiB extents) and device `{device}` holds {logical_mib} MiB; hint: \
+         enlarge the device, for example `--set logical={touched_mib}MiB`, or fit it to the trace"
     )]
     DoesNotFit {
         /// Name of the device.

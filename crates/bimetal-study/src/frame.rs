@@ -10,7 +10,7 @@ static FORMAT: Format = Format {
     name: NAME,
     aliases: &[],
     summary: "columns of a data frame",
-    layout: "columns such as a time_ms and an op and an offset and a size: or with other names, as a header of `csv` has",
+    layout: "columns such as time_ms, op, offset and size: or with other names, as in a header of `csv`",
     time_unit: Some(TimeUnit::Nanoseconds),
     has_actions: false,
     has_objects: false,

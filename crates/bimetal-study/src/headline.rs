@@ -162,7 +162,7 @@ pub fn remarks(entries: &[Entry], ranking: &Ranking) -> Vec<String> {
     remarks.extend(spread_remark(entries));
     let holds = |overload| entries.iter().any(|entry| entry.report.load.overload == overload);
     if holds(Overload::Growing) {
-        let late = "falls behind: ends that much later than the trace; responses would only say how long the trace is";
+        let late = "falls behind: ends that much later than the trace; responses would only reflect the trace's length";
         remarks.push(late.to_owned());
     }
     if holds(Overload::Bursts) {
@@ -193,8 +193,8 @@ fn spread_remark(entries: &[Entry]) -> Option<String> {
         )
     } else {
         format!(
-            "{seeds} seeds from {first} on give the same mean responses: what a seed decides, such as which operations \
-             fail, makes no difference here"
+            "{seeds} seeds from {first} on give the same mean responses: the choices of a seed, such as which operations \
+             fail, make no difference here"
         )
     })
 }

@@ -76,7 +76,10 @@ fn open(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {
         opened => opened.map_err(|error| Failure::store(&args.old, error))?,
     };
     if let Some(refusal) = refusal {
-        inform(&format!("note: {} is read by its map, because its scheme cannot read it: {refusal}", args.old.display()));
+        inform(&format!(
+            "note: {} is read by its map, because its scheme cannot read it: {refusal}",
+            args.old.display()
+        ));
     }
     Ok(old)
 }

@@ -193,9 +193,9 @@ impl Answer {
         let row = |(goal, excess): (&Goal, &Option<f64>)| {
             let verdict = match (excess, choice.overload) {
                 (Some(excess), _) if *excess <= 1.0 => format!("met, {:.1} % to spare", (1.0 - excess) * 100.0),
-                (Some(excess), _) => format!("missed {} times over", significant(*excess)),
+                (Some(excess), _) => format!("missed by a factor of {}", significant(*excess)),
                 (None, Some(times)) if goal.measure.cause() == Cause::Latency => {
-                    format!("missed: {} times as long as requests take to arrive", significant(times))
+                    format!("missed: serving takes {} times as long as the arrivals", significant(times))
                 }
                 (None, _) => "missed".to_owned(),
             };

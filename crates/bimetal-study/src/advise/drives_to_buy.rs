@@ -79,7 +79,7 @@ impl DriveToBuy {
     fn missed(&self, goals: &[Goal]) -> String {
         let of = |(goal, excess): (&Goal, &Option<f64>)| match excess {
             Some(excess) if *excess <= 1.0 => None,
-            Some(excess) => Some(format!("{} {} times over", goal.measure.words(), significant(*excess))),
+            Some(excess) => Some(format!("{} by a factor of {}", goal.measure.words(), significant(*excess))),
             None if goal.measure.cause() == Cause::Latency => Some(FALLS_BEHIND.to_owned()),
             None => Some(goal.measure.words().to_owned()),
         };
@@ -174,20 +174,20 @@ impl DrivesToBuy {
                  is faster"
             ));
             notes.push(format!(
-                "commands print the same responses, and the life and TBW of the scaled drive: {} is {} times as large",
+                "the command prints the same responses, but life and TBW of the scaled drive: {} is {} times as large",
                 drive.name,
                 significant(drive.scale)
             ));
             let quoted: Vec<&str> =
                 self.offered.iter().filter(|drive| drive.is_quoted).map(|drive| drive.title.as_str()).collect();
             let given = if quoted.is_empty() {
-                "`--price NAME=USD` puts in a quote".to_owned()
+                "`--price NAME=USD` sets a quoted price".to_owned()
             } else {
-                format!("that of {} is given", quoted.join(", "))
+                format!("the price of {} is given", quoted.join(", "))
             };
-            notes.push(format!("a price is that of the drive's flash in {price_year}; {given}"));
+            notes.push(format!("each price is that of the drive's flash in {price_year}; {given}"));
         } else if self.too_small.is_empty() && self.unpriced.is_empty() && self.failed.is_empty() {
-            notes.push(format!("no drive is known that came out from {} to {price_year}", price_year - SOLD_YEARS));
+            notes.push(format!("no known drive was released from {} to {price_year}", price_year - SOLD_YEARS));
         }
         notes.extend(counted(&self.too_small, &format!("smaller than {}", with_unit(SIZES, self.least_bytes as f64))));
         notes.extend(counted(&self.unpriced, &format!("without a price in {price_year}")));
@@ -342,7 +342,7 @@ mod tests {
         let slow = || offered("wd-sn770-1tb", Some(3000.0), 10.0);
         let behind = || offered("samsung-980-1tb", None, 10.0);
         let said = drives(vec![slow(), behind()]).verdict(&GOALS);
-        let nearest = "the nearest: WD Black SN770 1TB, 251.46 USD, which misses: mean response 3.00 times over";
+        let nearest = "the nearest: WD Black SN770 1TB, 251.46 USD, which misses: mean response by a factor of 3.00";
         assert_eq!(said, format!("no drive meets the goal: mean response at most 1.00 ms; {nearest}"));
         let worn = offered("wd-sn850x-2tb", Some(100.0), 1.0);
         let said = drives(vec![slow(), worn]).verdict(&GOALS);
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(notes(1, 0), ["1 drive is smaller than 10.0 TiB: WD Blue SN550 1TB"]);
         assert_eq!(notes(13, 0), ["13 drives are smaller than 10.0 TiB"]);
         assert_eq!(notes(0, 2), ["2 drives are without a price in 2026: WD Blue SN550 1TB, WD Blue SN550 1TB"]);
-        assert_eq!(notes(0, 0), ["no drive is known that came out from 2020 to 2026"]);
+        assert_eq!(notes(0, 0), ["no known drive was released from 2020 to 2026"]);
     }
 
     /// The mark takes two columns in the margin.

@@ -155,7 +155,7 @@ pub fn replay(
         (Some(repeat), Some(measure)) => (repeat, measure),
     };
     if measure > repeat {
-        let what = format!("{measure} passes cannot be measured of {repeat}; hint: `--measure` is at most `--repeat`");
+        let what = format!("{measure} of {repeat} passes cannot be measured; hint: `--measure` is at most `--repeat`");
         return Err(AdviceError::Refused(what));
     }
     Ok(Replay { arrivals: arrivals::name(arrivals), repeat, measure, fill: true })
@@ -228,7 +228,7 @@ fn check(workload: &Workload, question: &Question, terms: &Terms) -> Result<(), 
     let is_life_asked = question.goals.iter().any(|goal| goal.measure == Measure::Life);
     if terms.rate.bytes_per_day().is_none() && workload.facts.writes > 0 && is_life_asked {
         return refused(
-            "the trace has no duration, so that it has no rate at which devices wear; hint: give one, such as \
+            "the trace has no duration, so its write rate is unknown; hint: give the rate, such as \
              `--writes-per-day 50GiB`"
                 .into(),
         );
@@ -270,7 +270,7 @@ fn candidates(
     let first_refusal = tried.iter().find_map(|tried| tried.as_ref().err().cloned());
     let kept: Vec<Estimated> = tried.into_iter().flatten().collect();
     if kept.is_empty() {
-        let why = first_refusal.unwrap_or_else(|| "chips, schemes and dies do not go together".to_owned());
+        let why = first_refusal.unwrap_or_else(|| "no chips, schemes and dies fit together".to_owned());
         return Err(AdviceError::Refused(format!(
             "there is no candidate device: {why}; hint: allow more `--chips`, `--schemes` or dies"
         )));

@@ -118,7 +118,7 @@ impl PriceList {
     fn quote(&mut self, name: &str, usd: f64) -> Result<(), PriceError> {
         let found = products(&[name.to_owned()]).map_err(|_| {
             PriceError(format!(
-                "`{name}` is no chip, no drive and no kind of them; the kinds are {}, disk; drives are listed by `bimetal drives` \
+                "`{name}` is no chip, drive or kind of part; the kinds are {}, disk; drives are listed by `bimetal drives` \
                  and `bimetal list drives`",
                 Cell::ALL.map(Cell::name).join(", ")
             ))

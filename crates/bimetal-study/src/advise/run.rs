@@ -196,8 +196,8 @@ impl Study<'_> {
         let mut notes = Vec::new();
         if self.terms.arriving.is_none() && self.facts.duration_s <= 0.0 {
             notes.push(
-                "the trace has no times: requests are not sent before earlier ones are served, and responses have no waiting for \
-                 bursts in them"
+                "the trace has no times: a request is sent when an earlier request is served, so responses include no queueing in \
+                 bursts"
                     .to_owned(),
             );
         }
@@ -205,7 +205,7 @@ impl Study<'_> {
         if scale > 1.0 {
             let (whole, simulated) = (self.space.capacity_bytes(), self.space.capacity_bytes() / scale);
             notes.push(format!(
-                "devices of {} are simulated with {} and as many dies: prices, lives and TBW are {} times those that the commands \
+                "devices of {} are simulated at {} with the same dies: prices, lives and TBW are {} times the figures that the commands \
                  print, responses are the same",
                 with_unit(SIZES, whole),
                 with_unit(SIZES, simulated),
@@ -215,7 +215,7 @@ impl Study<'_> {
         let is_scaled_load = speed(&self.question.replay).is_some_and(|speed| speed != 1.0);
         if is_scaled_load && self.question.write_bytes_per_day.is_none() {
             notes.push(
-                "lives are at the load that is offered; the commands print them at the trace's own rate".to_owned(),
+                "lives are at the offered load; the commands print lives at the write rate of the trace".to_owned(),
             );
         }
         notes

@@ -37,15 +37,15 @@ fn overload(entries: &[Entry], overload: Overload) -> Option<String> {
     let what = match overload {
         Overload::None => return None,
         Overload::Growing => format!(
-            ": {scheme} falls behind more and more and ends {:.1} s after the trace, of {:.1} s, so that its responses say \
-             how long the trace is",
+            ": {scheme} falls behind more and more and ends {:.1} s after the trace, after {:.1} s of simulated time, so its \
+             responses only reflect the length of the trace",
             load.backlog_s, worst.simulated_s
         ),
         Overload::Bursts => {
             let work_us = worst.ops.iter().map(|row| row.time_us).sum::<f64>() / worst.response_us.count.max(1) as f64;
             format!(
-                " by bursts: {scheme} has a mean response of {:.3} s for {:.6} s of work, so that responses measure the \
-                 queue more than the device",
+                " by bursts: {scheme} has a mean response of {:.3} s for {:.6} s of work, so responses measure the queue \
+                 more than the device",
                 worst.response_us.mean / 1e6,
                 work_us / 1e6
             )

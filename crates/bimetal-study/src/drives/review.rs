@@ -79,9 +79,9 @@ impl Figure {
         match self {
             Self::CacheMbPerS => "write, in the cache (MB/s)",
             Self::CacheGb => "until the first drop (GB)",
-            Self::AfterMbPerS => "write, after it (MB/s)",
+            Self::AfterMbPerS => "write, after 1st drop (MB/s)",
             Self::SecondGb => "until the second drop (GB)",
-            Self::LastMbPerS => "write, after that (MB/s)",
+            Self::LastMbPerS => "write, after 2nd drop (MB/s)",
             Self::FillMbPerS => "write, whole drive (MB/s)",
             Self::ReadMbPerS => "read 128K QD32 (MB/s)",
             Self::WriteMbPerS => "write 128K QD32 (MB/s)",

@@ -30,10 +30,10 @@ pub fn advice(answer: &Answer, command: &str) -> String {
     if let Some(drives) = &answer.drives {
         drives_to_buy(&mut page, answer, drives);
     }
-    page.section("What it was chosen from");
+    page.section("Simulated devices by cost");
     page.paragraph(
-        "Every device that was simulated. The stepped line is the best that there is at a price or below it; straight ones are \
-         the goals; the large mark is the answer.",
+        "Every simulated device. The stepped line is the best device at or below each price; straight lines are goals; the \
+         large mark is the answer.",
     );
     let response = response_of(&answer.goals);
     let is_known = |measure: &Measure| answer.simulated.iter().any(|choice| choice.of(*measure).is_some());
@@ -45,10 +45,10 @@ pub fn advice(answer: &Answer, command: &str) -> String {
         .collect();
     page.plots(&drawn);
     if !is_known(&response) {
-        page.paragraph("Every device falls behind: responses would say no more than how long the trace is.");
+        page.paragraph("Every device falls behind: responses would only reflect the length of the trace.");
     }
     page.section("When prices change");
-    page.paragraph("The cheapest of these devices that meets all goals, as the price of one kind of parts changes.");
+    page.paragraph("The cheapest simulated device that meets all goals, if the price of one kind of parts changes.");
     let changes = changes(answer);
     if answer.is_out_of_reach() {
         page.paragraph("No device meets all goals from a quarter to four times the price of each kind.");
@@ -60,7 +60,7 @@ pub fn advice(answer: &Answer, command: &str) -> String {
             page.table(&changes);
         }
     }
-    page.section("All devices that were simulated");
+    page.section("All simulated devices");
     page.sifted_table(&Table::of(answer.listing(&answer.simulated)));
     page.finish()
 }
@@ -212,7 +212,7 @@ fn prices(answer: &Answer) -> Plot {
     Plot {
         title: "Cost of the answer".into(),
         kind: PlotKind::Lines,
-        x: Axis::logarithmic("price by today's"),
+        x: Axis::logarithmic("price / today's price"),
         y: Axis::linear("cost (USD)"),
         series: series.filter(|series| !series.is_empty()).collect(),
     }

@@ -71,7 +71,7 @@ fn head(page: &mut Page, comparison: &Comparison, command: &str) {
     if let [entry] = comparison.results.as_slice() {
         facts.push(describe::device(entry));
     }
-    page.paragraph("What was replayed, and the command that repeats it:");
+    page.paragraph("The replay, and the command that repeats it:");
     page.list("facts", &facts);
     page.code(command);
 }
@@ -122,7 +122,7 @@ fn left_out(page: &mut Page, entries: &[Entry]) {
         late.map(|entry| format!("`{}` by {}", entry.report.scheme, behind(entry.backlog_s))).collect();
     if !late.is_empty() {
         page.paragraph(&format!(
-            "Without a response, because the trace asks for more than they can do and they end later than it: {}.",
+            "Overloaded, so without responses; these schemes end later than the trace: {}.",
             late.join(", ")
         ));
     }
@@ -229,7 +229,7 @@ fn erase_counts(entries: &[Entry]) -> Vec<Plot> {
     let plot = |region: &&str| {
         let title = format!("Blocks of {region} by erase count");
         let worn = || entries.iter().filter_map(|entry| Some((&entry.report.scheme, entry.report.wear_of(region)?)));
-        let label = if entries.len() == 1 { "blocks" } else { "blocks erased at most so often (%)" };
+        let label = if entries.len() == 1 { "blocks" } else { "blocks with at most this many erases (%)" };
         let points = |wear: &WearFigures| match entries {
             [_] => wear.erase_counts.iter().map(|bin| (middle(bin.from, bin.to), f64::from(bin.blocks))).collect(),
             _ => cumulative(wear),

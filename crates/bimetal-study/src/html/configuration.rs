@@ -12,7 +12,7 @@ use crate::{describe, listing};
 /// The section's contents.
 pub(super) fn section(page: &mut Page, entries: &[Entry]) {
     page.list("facts", &describe::notes(entries));
-    page.paragraph("Each device as a file for `--device`, with everything that was counted on it.");
+    page.paragraph("Each device as a file for `--device`, with all its counts.");
     let open = if entries.len() == 1 { " open" } else { "" };
     for entry in entries {
         let summary = format!("{}: {}", entry.report.scheme, describe::device(entry));

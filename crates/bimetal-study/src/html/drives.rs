@@ -13,9 +13,9 @@ const POINTS: usize = 200;
 pub fn drives(predictions: &Predictions, command: &str) -> String {
     let mut page = Page::new("Real drives", Vec::new());
     page.paragraph(
-        "Drives predicted from their construction, held against what reviewers measured (M) and makers claim (C). The constants of \
-         firmware were fitted on some drives; the predicted ones have the same. An input is a figure that the construction was \
-         taken from: it does not count.",
+        "Drives predicted from their construction, compared with reviewers' measurements (M) and makers' claims (C). Firmware \
+         constants were fitted to some drives; the predicted drives use the same constants. An input is a figure from which \
+         the construction was taken: it does not count.",
     );
     let facts = [(Role::Fitted, &predictions.fitted), (Role::Predicted, &predictions.predicted)];
     let fact = |(role, assessment): (Role, &Assessment)| Some(format!("{}: {}", role.name(), assessment.sentence()?));
@@ -25,7 +25,7 @@ pub fn drives(predictions: &Predictions, command: &str) -> String {
         section(&mut page, drive);
     }
     page.section("All figures");
-    page.paragraph("A click on a head sorts, another one the other way round.");
+    page.paragraph("Click a column head to sort; click again to reverse the order.");
     page.sifted_table(&all(predictions));
     page.finish()
 }
@@ -115,8 +115,8 @@ fn levels(drive: &Drive) -> Vec<Series> {
     let (first, second) = (drop(CacheGb), drop(SecondGb));
     let levels = [
         ("in the cache", CacheMbPerS, None, first),
-        ("after it", AfterMbPerS, first, second),
-        ("after that", LastMbPerS, second, None),
+        ("after the first drop", AfterMbPerS, first, second),
+        ("after the second drop", LastMbPerS, second, None),
     ];
     levels.into_iter().filter_map(level).collect()
 }

@@ -40,9 +40,7 @@ pub fn sweep(title: &str, rows: &[Row], left_out: usize, command: &str) -> Strin
         group.section(&mut page, arrivals_vary);
     }
     page.section("All points");
-    page.paragraph(
-        "A click on a head sorts, another one the other way round. What is marked with ● is one of the best.",
-    );
+    page.paragraph("Click a column head to sort; click again to reverse the order. ● marks the best points.");
     page.sifted_table(&all(rows, &varying, arrivals_vary));
     page.finish()
 }
@@ -115,7 +113,7 @@ impl Group<'_> {
         let Some(first) = self.at.first().map(|&at| &self.rows[at].point) else { return };
         let arrivals = if arrivals_vary { format!(", {}", first.replay.arrivals) } else { String::new() };
         page.section(&format!("{}{arrivals}: the best", first.trace.name));
-        page.paragraph("No other point is cheaper, faster and longer-lived at once than these.");
+        page.paragraph("For each of these points, no other point is cheaper, faster and longer-lived at once.");
         let best = self.best();
         page.table(&self.listed(&best));
         let commands: Vec<&str> = best.iter().map(|&at| self.rows[at].command.as_str()).collect();
@@ -128,7 +126,7 @@ impl Group<'_> {
             lives.fold((f64::INFINITY, 0.0f64), |(least, most), life| (least.min(life), most.max(life)));
         if longest > 0.0 {
             page.paragraph(&format!(
-                "The larger a mark, the longer the life: {} to {}. The line is the best that there is at a price or below it.",
+                "The larger a mark, the longer the life: {} to {}. The line is the best point at or below each price.",
                 with_unit(LIVES, shortest),
                 with_unit(LIVES, longest)
             ));
@@ -138,8 +136,8 @@ impl Group<'_> {
         page.plots(&[by_mean, by_p99, self.front(Drawn::Life, Goal::Life, (shortest, longest))]);
         let plots = self.marginals();
         if !plots.is_empty() {
-            page.section(&format!("{}{arrivals}: what each choice does", first.trace.name));
-            page.paragraph("Of all points with a value: the median, and the least and most over all other choices.");
+            page.section(&format!("{}{arrivals}: effect of each choice", first.trace.name));
+            page.paragraph("For each value: median, least and most of all points with this value.");
             page.plots(&plots);
         }
     }
@@ -184,9 +182,7 @@ impl Group<'_> {
         let failed = self.at.len() - self.done().count();
         let mut remarks = Vec::new();
         if growing > 0 {
-            remarks.push(format!(
-                "{growing} without responses: they fall behind more and more, as long as the trace lasts"
-            ));
+            remarks.push(format!("{growing} without responses: they fall behind more and more over the whole trace"));
         }
         if bursts > 0 {
             remarks.push(format!(

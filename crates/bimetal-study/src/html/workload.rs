@@ -50,7 +50,7 @@ fn facts(profile: &Profile) -> Table {
     }
     if let Some(hot) = &profile.hot_set {
         rows.push(("half of the page writes go to", size(hot.bytes_for_half)));
-        rows.push(("nine tenths of them go to", size(hot.bytes_for_90_percent)));
+        rows.push(("90 % of the page writes go to", size(hot.bytes_for_90_percent)));
         rows.push(("writes of the hottest page", thousands(hot.writes_max)));
     }
     if let Some(arrivals) = &profile.arrivals {
@@ -88,9 +88,9 @@ fn updates(profile: &Profile) -> Plot {
     let ratio = profile.sizes.iter().filter_map(|class| Some((class.sectors, class.update_ratio?)));
     let points = ratio.map(|(sectors, ratio)| (class_name(sectors), ratio)).collect();
     bars(
-        "How often writes of a size write the same sector",
+        "Rewrites of sectors by size of the write",
         "size, from",
-        "sectors written by distinct sectors written",
+        "sectors written / distinct sectors written",
         vec![Series::measured_by_name("update ratio", points)],
     )
 }
@@ -117,7 +117,7 @@ fn hot_set(profile: &Profile) -> Option<Plot> {
     let point = |point: &HotShare| (format!("{} %", point.percent_of_pages), point.share_of_writes * 100.0);
     let points = hot.hottest.iter().map(point).collect();
     Some(bars(
-        "How writes concentrate",
+        "Concentration of writes",
         "hottest of the written pages",
         "page writes to them (%)",
         vec![Series::measured_by_name("page writes (%)", points)],
@@ -143,8 +143,8 @@ fn hit_rates(profile: &Profile) -> Option<Plot> {
         ("reads", |point| point.reads),
         ("writes", |point| point.writes),
         ("both", |point| point.all),
-        ("reads, written pages alone", |point| point.reads_of_written),
-        ("writes, written pages alone", |point| point.writes_of_written),
+        ("reads, written pages only", |point| point.reads_of_written),
+        ("writes, written pages only", |point| point.writes_of_written),
     ];
     let mib = |point: &HitRatePoint| point.cache_bytes as f64 / (1u64 << 20) as f64;
     let of = |(name, rate): Named<HitRatePoint, Option<f64>>| {

@@ -54,7 +54,7 @@ fn read(input: &Input<'_>, bytes: &Bytes) -> Result<Trace, TraceError> {
     let rows = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
     let rows = rows.fold(0, u64::saturating_add);
     if rows > ROWS_PER_BYTE.saturating_mul(bytes.len() as u64) {
-        return Err(damaged(input, format_args!("it says that it has {rows} rows")));
+        return Err(damaged(input, format_args!("it claims to have {rows} rows")));
     }
     let schema = metadata.file_metadata().schema_descr();
     let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
@@ -125,7 +125,7 @@ fn cells(input: &Input<'_>, bytes: &Bytes, group: &RowGroupMetaData, needed: &Ne
     if !is_undone(codec) {
         let name = codec.to_string();
         let name = name.split('(').next().unwrap_or_default();
-        let what = format!("the column `{}` is compressed by {name}, which is not undone", needed.name.escape_debug());
+        let what = format!("the column `{}` is compressed by {name}, which is unsupported", needed.name.escape_debug());
         return Err(input.error(ErrorKind::Field, what).with_hint("write the file with zstd, snappy, gzip or lz4_raw"));
     }
     let offsets = [column.dictionary_page_offset().unwrap_or(0), column.data_page_offset(), column.compressed_size()];

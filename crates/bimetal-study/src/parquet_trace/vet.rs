@@ -70,7 +70,7 @@ impl Walk<'_> {
 
     /// Checks a count of items that take at least one byte each.
     fn count(&mut self, count: u64) -> Vetted<u64> {
-        if count > self.rest.len() as u64 { Err("a header counts more than it holds") } else { Ok(count) }
+        if count > self.rest.len() as u64 { Err("a count in a header exceeds the header") } else { Ok(count) }
     }
 
     fn structure(&mut self) -> Vetted<()> {

@@ -102,7 +102,7 @@ impl Kept {
         if !row.trace_fingerprint.is_empty() {
             let known = self.fingerprints[self.traces[at]].get_or_insert_with(|| row.trace_fingerprint.clone());
             if *known != row.trace_fingerprint {
-                return Err(Failure::trace("the worker has another file by the name of this trace"));
+                return Err(Failure::trace("the worker has a different file with the name of this trace"));
             }
         }
         Ok(row)

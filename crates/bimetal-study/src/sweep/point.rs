@@ -81,7 +81,7 @@ impl Replay {
     pub fn plan(&self) -> Result<Plan, String> {
         if self.measure == 0 || self.measure > self.repeat {
             return Err(format!(
-                "`measure` is {}, and `repeat` {}: measure 1 of them or more",
+                "`measure` is {} and `repeat` is {}: measure at least 1 pass and at most all",
                 self.measure, self.repeat
             ));
         }

@@ -47,7 +47,7 @@ pub enum ResultsError {
     },
     /// Another version of the program wrote it.
     #[error(
-        "{}: these results are of version {found}, and this is {}; hint: `--restart` forgets them, `--results` names another \
+        "{}: these results are of version {found}, and this is {}; hint: `--restart` discards them, `--results` names another \
          file", path.display(), env!("CARGO_PKG_VERSION")
     )]
     Version {
@@ -57,7 +57,7 @@ pub enum ResultsError {
         found: String,
     },
     /// A line in the middle is damaged.
-    #[error("{}: line {line} is damaged: {what}; hint: `--restart` forgets the results", path.display())]
+    #[error("{}: line {line} is damaged: {what}; hint: `--restart` discards the results", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -178,11 +178,11 @@ fn traces(tables: Vec<Spanned<TraceTable>>, folder: &Path) -> Result<Vec<TraceSo
 
 fn trace(table: TraceTable, span: &Range<usize>, folder: &Path) -> Result<TraceSource, Wrong> {
     let only = |what: &str, with: &str, given: Option<Range<usize>>| match given {
-        Some(span) => Err(Wrong(span, format!("`{what}` is of a trace with `{with}` alone; leave it out"))),
+        Some(span) => Err(Wrong(span, format!("`{what}` is only for a trace with `{with}`; leave it out"))),
         None => Ok(()),
     };
     if let Some(limit) = table.limit.as_ref().filter(|limit| *limit.get_ref() == 0) {
-        return Err(Wrong(limit.span(), "`limit` is 0: write how many requests there are to be, at least 1".into()));
+        return Err(Wrong(limit.span(), "`limit` is 0: write the number of requests, at least 1".into()));
     }
     if table.files.is_none() {
         only("format", "files", table.format.as_ref().map(Spanned::span))?;
@@ -218,7 +218,7 @@ fn trace(table: TraceTable, span: &Range<usize>, folder: &Path) -> Result<TraceS
                 }
             }
             if paths.is_empty() {
-                return Err(Wrong(span, "`files` has none; leave it out for the trace inside the program".into()));
+                return Err(Wrong(span, "`files` is empty; leave it out for the built-in trace".into()));
             }
             let volumes = table.volumes.map(Spanned::into_inner);
             let (format, time_unit) = (text(table.format), text(table.time_unit));

@@ -55,12 +55,12 @@ impl Range {
         let (from, to) = (Quantity::parse(&self.from.0)?, Quantity::parse(&self.to.0)?);
         let unit = from.unit.common(to.unit).ok_or_else(|| {
             format!(
-                "`{}` and `{}` are not of one kind: write two numbers, two sizes or two shares",
+                "`{}` and `{}` are not of the same kind: write two numbers, two sizes or two shares",
                 self.from.0, self.to.0
             )
         })?;
         if !(2..=COUNT_MAX).contains(&self.count) {
-            return Err(format!("`count` is {}: write how many values there are to be, 2 to {COUNT_MAX}", self.count));
+            return Err(format!("`count` is {}: write the number of values, 2 to {COUNT_MAX}", self.count));
         }
         if matches!(self.scale, Scale::Log) && !(from.number > 0.0 && to.number > 0.0) {
             return Err("values of a log scale are above 0".into());

@@ -60,7 +60,7 @@ impl<'a> Planner<'a> {
         let count = lists.try_fold(1usize, |all, list| all.checked_mul(list)).unwrap_or(usize::MAX);
         if self.points.len().saturating_add(count) > POINTS_MAX {
             let place = keys.first().map_or(0..0, |(_, values)| values.span());
-            return Err(Wrong(place, format!("this grid has {count} points, and a study {POINTS_MAX} at most")));
+            return Err(Wrong(place, format!("this grid has {count} points; a study has at most {POINTS_MAX}")));
         }
         let mut tried: BTreeMap<(&str, &str), Tried> = BTreeMap::new();
         for trace in &traces {
