@@ -196,11 +196,11 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
     }
     if entries.iter().any(|entry| entry.block_wearing.is_some()) {
         let ratio = |entry: &Entry| entry.block_wearing.map_or_else(|| NOTHING.to_owned(), significant);
-        grid.row("cycles, fast by slow region", entries.iter().map(ratio).collect());
+        grid.row("cycles, fast / slow region", entries.iter().map(ratio).collect());
     }
     if entries.iter().any(|entry| entry.phi.is_some()) {
         let ratio = |entry: &Entry| entry.phi.map_or_else(|| NOTHING.to_owned(), significant);
-        grid.row("life used, more by less worn region", entries.iter().map(ratio).collect());
+        grid.row("life used, more / less worn region", entries.iter().map(ratio).collect());
     }
     beside_the_first(grid, "energy relative to", entries, |relative| relative.energy);
     beside_the_first(grid, "cost relative to", entries, |relative| relative.cost);

@@ -158,7 +158,7 @@ fn a_large_capacity_is_simulated_at_a_fraction_of_it() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let answer: Value = serde_json::from_slice(&std::fs::read(bench.path("a.json")).unwrap()).unwrap();
     let chosen = &answer["recommended"];
-    assert!(answer["notes"][0].as_str().unwrap().contains("simulated with 64.0 GiB"), "{}", answer["notes"]);
+    assert!(answer["notes"][0].as_str().unwrap().contains("simulated at 64.0 GiB"), "{}", answer["notes"]);
     let command = chosen["command"].as_str().unwrap();
     let figures = replayed(&bench, command);
     same_responses(&figures, &chosen["response_us"], command);
@@ -224,12 +224,12 @@ fn the_answer_names_the_cheapest_drive_that_meets_all_goals() {
     let (status, text, page) = said(&["--mean", "1s"]);
     let cheapest = "the cheapest drive that meets all goals: Samsung 980 1TB, 75.00 USD";
     assert!(status == 0 && text.contains(cheapest) && page.contains(cheapest), "{text}");
-    assert!(text.contains("that of Samsung 980 1TB is given"), "{text}");
+    assert!(text.contains("the price of Samsung 980 1TB is given"), "{text}");
     let command = "bimetal replay small.spc --device samsung-980-1tb --scheme pslc-dynamic --set fit_to_trace=true";
     assert!(text.contains(command) && page.contains(command), "{text}");
     // A budget is for the whole drive.
     let (_, text, page) = said(&["--mean", "1s", "--budget", "50"]);
-    let none = "no drive meets the goal: cost at most 50.00 USD; the nearest: Samsung 980 1TB, 75.00 USD, which misses: cost 1.50 times";
+    let none = "no drive meets the goal: cost at most 50.00 USD; the nearest: Samsung 980 1TB, 75.00 USD, which misses: cost by a factor of 1.50";
     assert!(text.contains(none) && page.contains(none), "{text}");
     // Where only a drive meets all goals, there is an answer.
     let (status, text, _) = said(&["--tbw", "500TB", "--budget", "80", "--price", "slc=1000", "--price", "mlc=1000"]);

@@ -81,7 +81,7 @@ fn values_out_of_range_are_wrong_usage() {
 #[test]
 fn what_to_generate_is_one_thing() {
     let bench = Bench::new();
-    bench.fail(&["generate", "zipf"], 2, &["`zipf` alone", "--like"]);
+    bench.fail(&["generate", "zipf"], 2, &["only `zipf`", "--like"]);
     bench.fail(&["generate", "zipf", "--like", "sample", "out.bimetal"], 2, &["`zipf` and `--like`"]);
     bench.fail(&["generate", "--like", "sample"], 2, &["OUT"]);
     bench.fail(&["generate", "zipf", "out.bimetal", "--limit", "5"], 2, &["no trace", "--set requests"]);

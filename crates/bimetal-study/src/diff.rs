@@ -374,7 +374,7 @@ mod tests {
         let diff = Diff::of(&a, &b).unwrap();
         assert_eq!(
             diff.differences,
-            ["other requests: t (1) and t (2)", "other devices: region.fast.capacity 8MiB and 16MiB"]
+            ["different requests: t (1) and t (2)", "different devices: region.fast.capacity 8MiB and 16MiB"]
         );
         let mean = &diff.schemes[0].figures[0];
         assert_eq!((mean.name.as_str(), mean.percent, mean.is_better), ("response_us.mean", Some(50.0), Some(false)));

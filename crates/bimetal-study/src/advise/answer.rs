@@ -114,7 +114,7 @@ impl Answer {
         let rate =
             self.write_bytes_per_day.map(|bytes| format!("lives at {} written a day; ", with_unit(SIZES, bytes)));
         format!(
-            "{}TBW: host writes until wear-out; DWPD: TBW by capacity and {}",
+            "{}TBW: host writes until wear-out; DWPD: TBW / (capacity x {})",
             rate.unwrap_or_default(),
             with_unit(LIVES, self.warranty_years)
         )

@@ -205,7 +205,7 @@ impl Study<'_> {
         if scale > 1.0 {
             let (whole, simulated) = (self.space.capacity_bytes(), self.space.capacity_bytes() / scale);
             notes.push(format!(
-                "devices of {} are simulated at {} with the same dies: prices, lives and TBW are {} times the figures that the commands \
+                "devices of {} are simulated at {} with as many dies: prices, lives and TBW are {} times the figures that the commands \
                  print, responses are the same",
                 with_unit(SIZES, whole),
                 with_unit(SIZES, simulated),

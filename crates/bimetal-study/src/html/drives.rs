@@ -166,8 +166,8 @@ mod tests {
         let shown: Vec<_> = levels.iter().map(|series| (series.name.as_str(), numbers(series))).collect();
         let expected = [
             ("in the cache, reviewers", vec![(0.0, 2000.0), (100.0, 2000.0)]),
-            ("after it, reviewers", vec![(100.0, 500.0), (800.0, 500.0)]),
-            ("after that, maker", vec![(0.0, 300.0), (800.0, 300.0)]),
+            ("after the first drop, reviewers", vec![(100.0, 500.0), (800.0, 500.0)]),
+            ("after the second drop, maker", vec![(0.0, 300.0), (800.0, 300.0)]),
         ];
         assert_eq!(shown, expected);
     }

@@ -288,7 +288,7 @@ fn footer(structure: &[u8]) -> Vec<u8> {
 fn what_a_file_asks_for_is_held_against_its_bytes() {
     // A list of 2^31 structs; nested lists; a name of 2^40 bytes.
     for (structure, what) in [
-        (&[0x29, 0xfc, 0x80, 0x80, 0x80, 0x80, 0x08][..], "a header counts more than it holds"),
+        (&[0x29, 0xfc, 0x80, 0x80, 0x80, 0x80, 0x08][..], "a count in a header exceeds the header"),
         (&[0x19; 100], "a header is nested too deep"),
         (&[0x28, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01], "a header ends early"),
         (&[0x2e], "a header has a field of an unknown type"),

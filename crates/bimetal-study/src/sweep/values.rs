@@ -262,7 +262,7 @@ mod tests {
             ("{ from = 1, to = 8, count = 1 }", "2 to"),
             ("{ from = 0, to = 8, count = 3, scale = \"log\" }", "above 0"),
             ("{ from = 1, to = 8, count = 3, scale = \"cubic\" }", "cubic"),
-            ("{ from = 1, to = \"8%\", count = 3 }", "one kind"),
+            ("{ from = 1, to = \"8%\", count = 3 }", "the same kind"),
             ("{ from = \"a\", to = 8, count = 3 }", "`a`"),
             ("{ from = 1, to = 8, count = 3, step = 2 }", "step"),
         ] {
