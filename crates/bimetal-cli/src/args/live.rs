@@ -139,7 +139,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
     pub tls_clients: Option<PathBuf>,
     /// Run a command once clients can connect, with `$uri` set, and `$fuse` to the file of `--fuse`. The server stops
-    /// when the command ends, with its exit status
+    /// when the command ends; the exit status is 1 if the command failed
     #[arg(long, value_name = "COMMAND")]
     pub run: Option<String>,
 }
