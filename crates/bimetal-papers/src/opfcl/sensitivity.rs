@@ -45,8 +45,8 @@ const ALL_THERE_IS: &str = "on Search Engine nothing is cached then (no hit at a
     Home all writes are of 4 KB (3.9 on average in table 1) and stay in the cache";
 
 /// Reason why larger units matter.
-const LARGE_REQUESTS: &str = "a request as large as the unit is sequential by itself, and many have 16 KiB and more; counting \
-    only what follows another request, 4 KB would not be poor";
+const LARGE_REQUESTS: &str = "a request larger than the unit is sequential by itself, and many are larger than 16 KiB; if only \
+    requests that continue another one counted, 4 KB would not be poor";
 
 /// Fig. 15a.
 pub(super) fn fig15a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
@@ -87,7 +87,7 @@ pub(super) fn fig15a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 const EMPTY: &str = "an empty cache: short periods notice sooner what it has begun to hold; in a second pass it holds";
 
 /// Reason why long periods can be better.
-const QUIET: &str = "longer periods bring quieter sizes, as more counts do: on Home 2^16 with `curve_keep=0.9` takes 0.96 times \
+const QUIET: &str = "longer periods bring quieter sizes, as more counts do: on Home 2^16 with `curve_keep=0.9` takes 0.97 times \
                      as long, too";
 
 /// The same on the calibrated stand-ins.

@@ -114,7 +114,7 @@ const HEADLINES: [Headline; 5] = [
             ),
             Some(
                 "laps of large data are erases of SLC; without laps it erases less on all traces, with a threshold of at most \
-                 16 KB on five",
+                 16 KB on Sys and Iotrace2",
             ),
         ],
     },
