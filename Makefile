@@ -2,9 +2,10 @@
 
 CARGO ?= cargo
 
-# Incremental compilation doubles the disk space of a build, and a CI build is not repeated.
+# Incremental compilation doubles the disk space of a build, and a CI build is not repeated. Nobody debugs its programs.
 ifneq ($(CI),)
 export CARGO_INCREMENTAL = 0
+export CARGO_PROFILE_DEV_DEBUG = false
 endif
 
 .PHONY: demo test lint browser clients python docs package package-tests site bench soak fuzz fuzzers papers
