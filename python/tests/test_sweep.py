@@ -229,7 +229,7 @@ class CrashedError(Exception):
 
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
-    """Replace Ray, which is not installed, by its used functions. They raise `errors` before they run a point."""
+    """Replace Ray by its used functions. They raise `errors` before they run a point."""
 
     class Remote:
         def __init__(self, function: Any) -> None:
