@@ -16,7 +16,7 @@ use crate::number::{NOTHING, SIZES, TIMES, percent, significant, thousands, with
 use crate::table::{Align, bold, plain, remark};
 use crate::{convert, header, output, setup, warn};
 
-/// The name that stands for the trace inside the program.
+/// The name that stands for the built-in trace.
 const SAMPLE: &str = "sample";
 
 /// JSON output for a generated workload.

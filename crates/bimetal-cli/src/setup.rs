@@ -39,7 +39,7 @@ pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Tra
     Ok(input::open_with_progress(paths, &options, &progress)?)
 }
 
-/// Reads the traces that are named, or the one inside the program.
+/// Reads the named traces, or the built-in one.
 pub fn workload(args: &TraceArgs) -> Result<Workload, Failure> {
     if args.traces.is_empty() {
         if args.options.reads_otherwise() {

@@ -92,7 +92,7 @@ pub struct StoreFigures {
     pub metadata_bytes: u64,
     /// Bytes of memory for data on their way.
     pub buffer_bytes: u64,
-    /// Whether writes are refused now, for whatever reason.
+    /// Whether writes are refused now: the store is open for reading only, or a file has failed.
     pub read_only: bool,
     /// Whether writes are refused until there is room in the file system.
     pub no_room: bool,

@@ -33,7 +33,7 @@ impl Trace {
         Self { workload, source }
     }
 
-    /// A trace of files, or, without any, the one inside the program.
+    /// A trace of files, or, without any, the built-in one.
     fn opened(trace: trace::Trace, paths: &[PathBuf], options: &Options, limit: Option<usize>) -> Self {
         let workload = Workload::of(trace, limit);
         let source = TraceSource::opened(&workload.facts.name, paths, options, limit.map(|limit| limit as u64));

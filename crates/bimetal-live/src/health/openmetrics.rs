@@ -145,7 +145,12 @@ impl Health {
         let cache = self.cache_used().map(|used| (Labels::new(), used));
         scrape.gauges("cache_used", "Write cache that must be emptied first", Some(Unit::Ratios), cache);
         let read_only = f64::from(u8::from(store.read_only));
-        scrape.gauges("read_only", "Whether writes are refused, for whatever reason", None, single(read_only));
+        scrape.gauges(
+            "read_only",
+            "Whether writes are refused: the store is open for reading only, or a file has failed",
+            None,
+            single(read_only),
+        );
         scrape.times(&store.times);
         scrape.service(service);
         let mut text = String::new();

@@ -3,7 +3,7 @@
 //! ```toml
 //! title = "How much SLC?"
 //!
-//! [[traces]]                                   # without any: the trace inside the program
+//! [[traces]]                                   # without any: the built-in trace
 //! files = ["web.csv.xz"]                       # beside the study file
 //!
 //! [replay]                                     # as the options of `compare`
