@@ -20,8 +20,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 #[cfg(live)]
 pub use live::{
-    BenchNbdArgs, Benchmark, CheckArgs, CopyArgs, CreateArgs, DumpArgs, GrowArgs, LiveCommand, LogLevel, PlaceArgs,
-    ServeArgs, StatArgs,
+    BenchNbdArgs, Benchmark, CheckArgs, CopyArgs, CreateArgs, DumpArgs, GrowArgs, LiveCommand, LogLevel, MeasureArgs,
+    PlaceArgs, ServeArgs, StatArgs,
 };
 pub use sweep::SweepArgs;
 pub use trace::{TraceArgs, TraceOptions};

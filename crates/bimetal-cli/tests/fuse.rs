@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::Bench;
-use common::machine::can_mount;
+use common::machine::{can_mount, has};
 use common::served::{READ, Served, WRITE, answered, client, request};
 
 const BYTES: u64 = 16 << 20;
@@ -166,4 +166,23 @@ fn a_file_that_is_mounted_is_refused() {
     mounts.0.succeed(&["create", "t", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
     let expected = ["disk: something is mounted there already", "run `umount disk`"];
     mounts.0.fail(&["serve", "t", "--fuse", "disk"], 1, &expected);
+}
+
+/// The benchmark beside nbdfuse, as short as can be: its figures are of both, and nothing stays mounted.
+#[test]
+fn the_benchmark_runs() {
+    let Some(mounts) = Mounts::new().filter(|_| has(&["nbdfuse", "fio", "taskset"])) else { return };
+    let bench = &mounts.0;
+    let short = ["--size", "4MiB", "--rounds", "1", "--seconds", "0.05", "--dir", "."];
+    let rows = bench.json(&[&["bench", "fuse"], &short[..]].concat());
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 10);
+    for row in rows {
+        assert_eq!(row["other_program"], "nbdfuse");
+        let (ours, theirs) = (row["bimetal"][0].as_f64().unwrap(), row["other"][0].as_f64().unwrap());
+        assert!(ours > 0.0 && (row["ratio"].as_f64().unwrap() / (ours / theirs) - 1.0).abs() < 1e-9, "{row}");
+    }
+    let left = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!left.contains(bench.path("").to_str().unwrap()), "{left}");
+    bench.fail(&["bench", "fuse", "--scheme", "none"], 2, &["there is no scheme `none`"]);
 }

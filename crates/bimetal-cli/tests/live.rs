@@ -142,7 +142,7 @@ fn the_benchmark_runs() {
     let of = |backing: &str| rows.iter().filter(|row| row["backing"] == backing).count();
     assert_eq!((rows.len(), of("memory, no store"), of("hyssd")), (30, 4, 2));
     for row in rows {
-        let (ours, theirs) = (row["bimetal"][0].as_f64().unwrap(), row["nbdkit"][0].as_f64().unwrap());
+        let (ours, theirs) = (row["bimetal"][0].as_f64().unwrap(), row["other"][0].as_f64().unwrap());
         assert!(ours > 0.0 && (row["ratio"].as_f64().unwrap() / (ours / theirs) - 1.0).abs() < 1e-9, "{row}");
         let writes_pages = row["workload"].as_str().unwrap().contains("write") && row["backing"] != "memory, no store";
         assert_eq!(

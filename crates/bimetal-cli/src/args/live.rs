@@ -229,10 +229,22 @@ pub enum Benchmark {
     /// Requests per second over NBD, compared with nbdkit, in memory and in files: needs fio with its nbd engine,
     /// nbdkit, taskset
     Nbd(BenchNbdArgs),
+    /// Requests per second through a file of `serve --fuse`, compared with nbdfuse over NBD: needs fio, nbdfuse, taskset
+    Fuse(MeasureArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct BenchNbdArgs {
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+    /// Also measure a full store of each of these schemes, after random writes; `all` for every scheme
+    #[arg(long, value_name = "A,B,...|all", value_delimiter = ',')]
+    pub schemes: Vec<String>,
+}
+
+/// What a benchmark measures, and for how long.
+#[derive(Debug, Args)]
+pub struct MeasureArgs {
     /// Directory for stores and images, about eight times `--size`; by default the directory of temporary files
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
@@ -242,9 +254,6 @@ pub struct BenchNbdArgs {
     /// Scheme of the stores
     #[arg(long, value_name = "NAME", default_value = "pagemap")]
     pub scheme: String,
-    /// Also measure a full store of each of these schemes, after random writes; `all` for every scheme
-    #[arg(long, value_name = "A,B,...|all", value_delimiter = ',')]
-    pub schemes: Vec<String>,
     /// Rounds in which servers take turns
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     pub rounds: u16,
@@ -253,6 +262,13 @@ pub struct BenchNbdArgs {
     pub seconds: f64,
     #[command(flatten)]
     pub json: JsonArgs,
+}
+
+impl MeasureArgs {
+    /// The size in whole mebibytes, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.size.0.next_multiple_of(1 << 20)
+    }
 }
 
 fn pace(text: &str) -> Result<f64, String> {

@@ -1,10 +1,11 @@
-//! `bimetal bench nbd`: cost of serving, beside other servers on equivalent backing.
+//! `bimetal bench`: cost of serving, beside other servers on equivalent backing. `nbd` compares with nbdkit, `fuse` with nbdfuse.
 //!
 //! All servers run at once and take turns with one client, fio, so that whatever else the machine does slows all of them
 //! alike. Where there are two processors, servers have the first and fio the second: left to the scheduler, a server and
 //! its client are now on one and now on two, which matters more than the server's own work.
 
 mod client;
+mod fuse;
 mod measure;
 mod schemes;
 mod servers;
@@ -19,15 +20,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bimetal_core::request::SECTOR_BYTES;
 use bimetal_core::scheme::{self, SCHEMES};
 use bimetal_live::MemoryDevice;
+use bimetal_live::store::Store;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
+use tempfile::TempDir;
 
-use crate::args::BenchNbdArgs;
+use crate::args::{BenchNbdArgs, MeasureArgs};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::StepBar;
 use client::{Fio, Workload};
+pub use fuse::fuse;
 use measure::Pair;
 use servers::{Ours, Theirs};
 
@@ -66,45 +70,44 @@ const REQUEST_BYTES: u64 = 4096;
 const ROOMY: u64 = 4;
 
 pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
+    let measure = &args.measure;
     let interrupted = Interrupted::watch()?;
-    let fio = Fio { processor: pin()?, args, interrupted: &interrupted };
-    let scheme = scheme::find(&args.scheme)?;
+    let fio = Fio { processor: pin()?, args: measure, interrupted: &interrupted };
+    let scheme = scheme::find(&measure.scheme)?;
     let schemes = match args.schemes.as_slice() {
         [all] if all == "all" => SCHEMES.to_vec(),
         names => names.iter().map(|name| scheme::find(name)).collect::<Result<_, _>>()?,
     };
-    let folder = match &args.dir {
-        Some(folder) => tempfile::tempdir_in(folder),
-        None => tempfile::tempdir(),
-    };
-    let folder = folder.map_err(|error| Failure::failed(format!("no directory for the store can be made: {error}")))?;
+    let folder = folder(measure)?;
     let path = |name: &str| folder.path().join(name);
-    let bytes = args.size.0.next_multiple_of(1 << 20);
+    let bytes = measure.bytes();
     let on_roomy = [&LARGE_WORKLOADS[..], &WORKLOADS, &SYNCHRONOUS_WORKLOADS, &CONNECTED_WORKLOADS].concat();
     let measurements = 2 * WORKLOADS.len() + on_roomy.len() + schemes.len() * schemes::WORKLOADS.len();
-    let bar = StepBar::new((measurements * usize::from(args.rounds) + 2 + schemes.len()) as u64);
+    let bar = StepBar::new((measurements * usize::from(measure.rounds) + 2 + schemes.len()) as u64);
     // Missing programs are reported before stores are filled.
     let image = path("image");
     File::create(&image)?.set_len(bytes)?;
     let memory = Ours::serve(Arc::new(MemoryDevice::new(bytes / SECTOR_BYTES)), &path("memory"))?;
-    let nbdkit_memory = Theirs::start(&path("nbdkit-memory"), &["memory", &bytes.to_string()])?;
-    let nbdkit_file = Theirs::start(&path("nbdkit-file"), &["file", &image.to_string_lossy()])?;
+    let nbdkit_memory = Theirs::nbdkit(&path("nbdkit-memory"), &["memory", &bytes.to_string()])?;
+    let nbdkit_file = Theirs::nbdkit(&path("nbdkit-file"), &["file", &image.to_string_lossy()])?;
     let roomy = stores::preconditioned(scheme, &path("roomy"), bytes * ROOMY, bytes, (&interrupted, &bar))?;
     let full = stores::preconditioned(scheme, &path("full"), bytes, bytes, (&interrupted, &bar))?;
     let (roomy_server, full_server) = (
         Ours::serve(Arc::clone(&roomy) as _, &path("roomy.sock"))?,
         Ours::serve(Arc::clone(&full) as _, &path("full.sock"))?,
     );
-    for socket in
-        [&memory.socket, &nbdkit_memory.socket, &nbdkit_file.socket, &roomy_server.socket, &full_server.socket]
+    for served in
+        [&memory.served, &nbdkit_memory.served, &nbdkit_file.served, &roomy_server.served, &full_server.served]
     {
-        fio.fill(socket)?;
+        fio.fill(&served.target)?;
     }
-    let pair = |backing: &str, ours, theirs, store| Pair { backing: backing.to_owned(), ours, theirs, store };
     let pairs = [
-        (pair("memory, no store", &memory, &nbdkit_memory, None), &WORKLOADS[..]),
-        (pair("files, a quarter of the store in use", &roomy_server, &nbdkit_file, Some(&roomy)), on_roomy.as_slice()),
-        (pair("files, all of the store in use", &full_server, &nbdkit_file, Some(&full)), &WORKLOADS[..]),
+        (beside_nbdkit("memory, no store", &memory, &nbdkit_memory, None), &WORKLOADS[..]),
+        (
+            beside_nbdkit("files, a quarter of the store in use", &roomy_server, &nbdkit_file, Some(&roomy)),
+            on_roomy.as_slice(),
+        ),
+        (beside_nbdkit("files, all of the store in use", &full_server, &nbdkit_file, Some(&full)), &WORKLOADS[..]),
     ];
     let mut rows = Vec::new();
     for (pair, workloads) in pairs {
@@ -113,10 +116,23 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
         }
     }
     let by_backing = rows.len();
-    rows.extend(schemes::rows(&fio, &schemes, folder.path(), bytes, &nbdkit_file, &bar)?);
+    rows.extend(schemes::rows(&fio, &schemes, folder.path(), bytes, &nbdkit_file.served, &bar)?);
     drop(bar);
     let (by_backing, by_scheme) = rows.split_at(by_backing);
-    output::emit(&args.json, &rows, || text::text(args, bytes, by_backing, by_scheme))
+    output::emit(&measure.json, &rows, || text::nbd(measure, by_backing, by_scheme))
+}
+
+fn beside_nbdkit<'a>(backing: &str, ours: &'a Ours, theirs: &'a Theirs, store: Option<&'a Arc<Store>>) -> Pair<'a> {
+    Pair { backing: backing.to_owned(), ours: &ours.served, theirs: &theirs.served, other_program: "nbdkit", store }
+}
+
+/// A new folder for the stores and images of a benchmark, which is removed in the end.
+fn folder(args: &MeasureArgs) -> Result<TempDir, Failure> {
+    let folder = match &args.dir {
+        Some(folder) => tempfile::tempdir_in(folder),
+        None => tempfile::tempdir(),
+    };
+    folder.map_err(|error| Failure::failed(format!("no directory for the store can be made: {error}")))
 }
 
 /// Whether the user wants no more of it: a process that a signal ends would leave its stores behind.

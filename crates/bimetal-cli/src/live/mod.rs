@@ -28,6 +28,7 @@ pub fn run(command: &LiveCommand) -> Result<(), Failure> {
         LiveCommand::Dump(args) => dump::run(args),
         LiveCommand::Bench(args) => match &args.what {
             Benchmark::Nbd(args) => bench::nbd(args),
+            Benchmark::Fuse(args) => bench::fuse(args),
         },
     }
 }

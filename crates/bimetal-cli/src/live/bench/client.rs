@@ -1,7 +1,7 @@
 //! The client of a benchmark: fio, and the workloads that it runs.
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Interrupted, REQUEST_BYTES};
-use crate::args::BenchNbdArgs;
+use crate::args::MeasureArgs;
 use crate::failure::Failure;
 
 /// A workload of fio.
@@ -42,21 +42,29 @@ impl Workload {
     }
 }
 
+/// The place where a client finds a device.
+#[derive(Clone, Debug)]
+pub(super) enum Target {
+    /// Unix socket of an NBD server.
+    Socket(PathBuf),
+    File(PathBuf),
+}
+
 /// The client.
 pub(super) struct Fio<'a> {
     pub(super) processor: Option<usize>,
-    pub(super) args: &'a BenchNbdArgs,
+    pub(super) args: &'a MeasureArgs,
     pub(super) interrupted: &'a Interrupted,
 }
 
 impl Fio<'_> {
     /// Writes all that will be read.
-    pub(super) fn fill(&self, socket: &Path) -> Result<(), Failure> {
-        self.start(socket, &["--rw=write", "--bs=1m", "--iodepth=4"].map(str::to_owned)).map(|_| ())
+    pub(super) fn fill(&self, target: &Target) -> Result<(), Failure> {
+        self.start(target, &["--rw=write", "--bs=1m", "--iodepth=4"].map(str::to_owned)).map(|_| ())
     }
 
     /// Runs a workload.
-    pub(super) fn run(&self, socket: &Path, workload: &Workload) -> Result<Requests, Failure> {
+    pub(super) fn run(&self, target: &Target, workload: &Workload) -> Result<Requests, Failure> {
         let seconds = |seconds: f64| format!("--runtime={:.0}ms", seconds * 1e3);
         let options = |workload: &Workload, runtime: String| {
             let mut options = vec![
@@ -74,19 +82,19 @@ impl Fio<'_> {
         let writer = workload.beside_writer.then(|| {
             let writer = Workload::synchronous("", 1);
             // It is there from before the beginning until after the end.
-            self.command(socket, &options(&writer, seconds(self.args.seconds + 1.0))).stdout(Stdio::null()).spawn()
+            self.command(target, &options(&writer, seconds(self.args.seconds + 1.0))).stdout(Stdio::null()).spawn()
         });
         if writer.is_some() {
             thread::sleep(Duration::from_millis(300));
         }
-        let ran = self.start(socket, &options(workload, seconds(self.args.seconds)));
+        let ran = self.start(target, &options(workload, seconds(self.args.seconds)));
         if let Some(writer) = writer {
             writer?.wait()?;
         }
         ran
     }
 
-    fn command(&self, socket: &Path, options: &[String]) -> Command {
+    fn command(&self, target: &Target, options: &[String]) -> Command {
         let mut command = match self.processor {
             Some(processor) => {
                 let mut command = Command::new("taskset");
@@ -95,14 +103,23 @@ impl Fio<'_> {
             }
             None => Command::new("fio"),
         };
-        command.args(["--name=nbd", "--ioengine=nbd", "--output-format=json", "--randrepeat=0"]);
-        command.arg(format!("--size={}", self.args.size.0.next_multiple_of(1 << 20)));
-        command.arg(format!("--uri=nbd+unix:///?socket={}", socket.display())).args(options);
+        command.args(["--name=bench", "--output-format=json", "--randrepeat=0"]);
+        command.arg(format!("--size={}", self.args.bytes()));
+        match target {
+            Target::Socket(socket) => {
+                command.args(["--ioengine=nbd", &format!("--uri=nbd+unix:///?socket={}", socket.display())])
+            }
+            // The kernel keeps no data of such a file: what is measured is the server.
+            Target::File(file) => {
+                command.args(["--ioengine=libaio", "--direct=1", &format!("--filename={}", file.display())])
+            }
+        };
+        command.args(options);
         command
     }
 
-    fn start(&self, socket: &Path, options: &[String]) -> Result<Requests, Failure> {
-        let mut command = self.command(socket, options);
+    fn start(&self, target: &Target, options: &[String]) -> Result<Requests, Failure> {
+        let mut command = self.command(target, options);
         let done = command.output().map_err(|error| missing(&command, &error))?;
         self.interrupted.check()?;
         let printed = String::from_utf8_lossy(&done.stdout);
@@ -138,7 +155,7 @@ pub(super) struct Requests {
 
 pub(super) fn missing(command: &Command, error: &io::Error) -> Failure {
     Failure::failed(format!(
-        "{}: {error}; hint: `bimetal bench nbd` needs fio with its nbd engine, nbdkit and taskset",
+        "{}: {error}; hint: `bimetal bench` needs fio and taskset; `nbd` also fio's nbd engine and nbdkit, `fuse` nbdfuse",
         command.get_program().display()
     ))
 }

@@ -8,7 +8,7 @@ use bimetal_live::store::Store;
 use serde::Serialize;
 
 use super::client::{Fio, Requests, Workload};
-use super::servers::{Ours, Theirs};
+use super::servers::Served;
 use crate::failure::Failure;
 use crate::progress::StepBar;
 
@@ -17,18 +17,20 @@ use crate::progress::StepBar;
 pub(super) struct Row {
     pub(super) backing: String,
     pub(super) workload: &'static str,
+    /// The program that is compared.
+    pub(super) other_program: &'static str,
     /// Requests per second in each round.
     pub(super) bimetal: Vec<f64>,
-    pub(super) nbdkit: Vec<f64>,
+    pub(super) other: Vec<f64>,
     /// Median of the rounds' ratios.
     pub(super) ratio: f64,
     /// Microseconds from a request to its reply that 99 of 100 requests take at most, in each round.
     pub(super) bimetal_p99_us: Vec<f64>,
-    pub(super) nbdkit_p99_us: Vec<f64>,
+    pub(super) other_p99_us: Vec<f64>,
     /// Microseconds of processor time for each request in each round, of the server alone.
     pub(super) bimetal_cpu_us: Vec<f64>,
-    pub(super) nbdkit_cpu_us: Vec<f64>,
-    /// Median of the rounds' ratios: how many times what `bimetal` takes `nbdkit` does.
+    pub(super) other_cpu_us: Vec<f64>,
+    /// Median of the rounds' ratios: processor time of the other program in multiples of `bimetal`'s.
     pub(super) cpu_ratio: Option<f64>,
     /// Pages programmed per page that the host wrote.
     pub(super) write_amplification: Option<f64>,
@@ -37,8 +39,10 @@ pub(super) struct Row {
 /// Servers on equivalent backing.
 pub(super) struct Pair<'a> {
     pub(super) backing: String,
-    pub(super) ours: &'a Ours,
-    pub(super) theirs: &'a Theirs,
+    pub(super) ours: &'a Served,
+    pub(super) theirs: &'a Served,
+    /// The program of theirs.
+    pub(super) other_program: &'static str,
     /// The store behind ours, if there is one.
     pub(super) store: Option<&'a Arc<Store>>,
 }
@@ -48,15 +52,12 @@ impl Pair<'_> {
     pub(super) fn measure(&self, fio: &Fio<'_>, workload: &Workload, bar: &StepBar) -> Result<Row, Failure> {
         let written = || self.store.map(|store| programmed(store)).unwrap_or_default();
         let before = written();
-        let (mut bimetal, mut nbdkit) = (Measured::default(), Measured::default());
+        let (mut bimetal, mut other) = (Measured::default(), Measured::default());
         for round in 0..fio.args.rounds {
             bar.at(&format!("{}: {}", self.backing, workload.name));
             let mut turn = |ours: bool| -> Result<(), Failure> {
-                if ours {
-                    bimetal.add(std::process::id(), || fio.run(&self.ours.socket, workload))
-                } else {
-                    nbdkit.add(self.theirs.process.id(), || fio.run(&self.theirs.socket, workload))
-                }
+                let (served, measured) = if ours { (self.ours, &mut bimetal) } else { (self.theirs, &mut other) };
+                measured.add(&served.processes, || fio.run(&served.target, workload))
             };
             turn(round % 2 == 0)?;
             turn(round % 2 == 1)?;
@@ -70,16 +71,17 @@ impl Pair<'_> {
         Ok(Row {
             backing: self.backing.clone(),
             workload: workload.name,
-            ratio: ratio(&bimetal.speeds, &nbdkit.speeds),
+            other_program: self.other_program,
+            ratio: ratio(&bimetal.speeds, &other.speeds),
             // The other client's requests take time, too, and a time below one tick of the system's clock counts as none.
-            cpu_ratio: Some(ratio(&nbdkit.cpu_us, &bimetal.cpu_us))
+            cpu_ratio: Some(ratio(&other.cpu_us, &bimetal.cpu_us))
                 .filter(|ratio| ratio.is_finite() && !workload.beside_writer),
             bimetal: bimetal.speeds,
-            nbdkit: nbdkit.speeds,
+            other: other.speeds,
             bimetal_p99_us: bimetal.p99_us,
-            nbdkit_p99_us: nbdkit.p99_us,
+            other_p99_us: other.p99_us,
             bimetal_cpu_us: bimetal.cpu_us,
-            nbdkit_cpu_us: nbdkit.cpu_us,
+            other_cpu_us: other.cpu_us,
             write_amplification,
         })
     }
@@ -97,12 +99,13 @@ struct Measured {
 }
 
 impl Measured {
-    fn add(&mut self, process: u32, run: impl FnOnce() -> Result<Requests, Failure>) -> Result<(), Failure> {
-        let before = cpu_seconds(process)?;
+    fn add(&mut self, processes: &[u32], run: impl FnOnce() -> Result<Requests, Failure>) -> Result<(), Failure> {
+        let cpu_seconds = || processes.iter().map(|&process| cpu_seconds(process)).sum::<io::Result<f64>>();
+        let before = cpu_seconds()?;
         let Requests { per_second, count, p99_us } = run()?;
         self.speeds.push(per_second);
         self.p99_us.push(p99_us);
-        self.cpu_us.push((cpu_seconds(process)? - before) * 1e6 / count);
+        self.cpu_us.push((cpu_seconds()? - before) * 1e6 / count);
         Ok(())
     }
 }

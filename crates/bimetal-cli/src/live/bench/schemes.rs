@@ -7,7 +7,7 @@ use bimetal_core::scheme::SchemeSpec;
 
 use super::client::{Fio, Workload};
 use super::measure::{Pair, Row};
-use super::servers::{Ours, Theirs};
+use super::servers::{Ours, Served};
 use super::{REQUEST_BYTES, stores};
 use crate::failure::Failure;
 use crate::progress::StepBar;
@@ -24,7 +24,7 @@ pub(super) fn rows(
     schemes: &[&'static SchemeSpec],
     folder: &Path,
     bytes: u64,
-    theirs: &Theirs,
+    nbdkit: &Served,
     bar: &StepBar,
 ) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
@@ -32,7 +32,13 @@ pub(super) fn rows(
         let path = folder.join("scheme");
         let store = stores::preconditioned(scheme, &path, bytes, bytes, (fio.interrupted, bar))?;
         let ours = Ours::serve(Arc::clone(&store) as _, &folder.join("scheme.sock"))?;
-        let pair = Pair { backing: scheme.name.to_owned(), ours: &ours, theirs, store: Some(&store) };
+        let pair = Pair {
+            backing: scheme.name.to_owned(),
+            ours: &ours.served,
+            theirs: nbdkit,
+            other_program: "nbdkit",
+            store: Some(&store),
+        };
         for workload in &WORKLOADS {
             rows.push(pair.measure(fio, workload, bar)?);
         }

@@ -1,21 +1,29 @@
-//! The servers of a benchmark: a device of this process, and nbdkit.
+//! The servers of a benchmark: a device of this process over NBD or as a file, nbdkit, and nbdfuse.
 
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bimetal_live::BlockDevice;
+use bimetal_live::fuse::Mount;
 use bimetal_live::nbd::{Address, Export, Options, Server, Stop};
 
-use super::client::missing;
+use super::client::{Target, missing};
 use crate::failure::Failure;
 
-/// A device that is served by this process.
+/// A served device, and the processes that work for its clients.
+pub(super) struct Served {
+    pub(super) target: Target,
+    pub(super) processes: Vec<u32>,
+}
+
+/// A device that is served by this process over NBD.
 pub(super) struct Ours {
-    pub(super) socket: PathBuf,
+    pub(super) served: Served,
     stop: Stop,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
@@ -25,7 +33,8 @@ impl Ours {
         let server = Server::bind(&Address::Unix(socket.into()), Export::default(), Options::default());
         let server = server.map_err(Failure::failed)?;
         let stop = server.stop();
-        Ok(Self { socket: socket.into(), stop, thread: Some(thread::spawn(move || server.run(&*device))) })
+        let served = Served { target: Target::Socket(socket.into()), processes: vec![std::process::id()] };
+        Ok(Self { served, stop, thread: Some(thread::spawn(move || server.run(&*device))) })
     }
 }
 
@@ -36,23 +45,55 @@ impl Drop for Ours {
     }
 }
 
-/// An nbdkit, which ends with this.
+/// A device that this process shows as a file.
+pub(super) struct OursAsFile {
+    pub(super) served: Served,
+    _mount: Mount,
+}
+
+impl OursAsFile {
+    pub(super) fn mount(device: Arc<dyn BlockDevice>, file: &Path) -> Result<Self, Failure> {
+        let mount = Mount::new(file, device).map_err(|error| Failure::failed(error.to_string()))?;
+        let served = Served { target: Target::File(mount.file().into()), processes: vec![std::process::id()] };
+        Ok(Self { served, _mount: mount })
+    }
+}
+
+/// An nbdkit or nbdfuse, which ends with this.
 pub(super) struct Theirs {
-    pub(super) socket: PathBuf,
-    pub(super) process: Child,
+    pub(super) served: Served,
+    process: Child,
 }
 
 impl Theirs {
-    pub(super) fn start(socket: &Path, plugin: &[&str]) -> Result<Self, Failure> {
+    /// An nbdkit that serves a plugin with its arguments at a socket.
+    pub(super) fn nbdkit(socket: &Path, plugin: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new("nbdkit");
         let ready = socket.with_extension("pid");
         command.args(["--foreground", "--pidfile"]).arg(&ready).arg("--unix").arg(socket).args(plugin);
+        Self::start(&mut command, Target::Socket(socket.into()), &ready)
+    }
+
+    /// An nbdfuse that shows the device behind a socket of this process as a file. This process works for its clients, too.
+    pub(super) fn nbdfuse(socket: &Path, file: &Path) -> Result<Self, Failure> {
+        File::create_new(file)?;
+        let mut command = Command::new("nbdfuse");
+        let ready = file.with_extension("pid");
+        command.arg("--pidfile").arg(&ready).arg(file).arg(format!("nbd+unix:///?socket={}", socket.display()));
+        let mut started = Self::start(&mut command, Target::File(file.into()), &ready)?;
+        started.served.processes.push(std::process::id());
+        Ok(started)
+    }
+
+    fn start(command: &mut Command, target: Target, ready: &Path) -> Result<Self, Failure> {
         command.stdin(Stdio::null());
-        let process = command.spawn().map_err(|error| missing(&command, &error))?;
-        let mut started = Self { socket: socket.into(), process };
+        let process = command.spawn().map_err(|error| missing(command, &error))?;
+        let served = Served { target, processes: vec![process.id()] };
+        let mut started = Self { served, process };
         while !ready.exists() {
             if let Some(status) = started.process.try_wait()? {
-                return Err(Failure::failed(format!("nbdkit {}: it ended with {status}", plugin[0])));
+                let program = command.get_program().display();
+                return Err(Failure::failed(format!("{program}: it ended with {status}")));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -62,6 +103,9 @@ impl Theirs {
 
 impl Drop for Theirs {
     fn drop(&mut self) {
+        if let Target::File(file) = &self.served.target {
+            let _ = Command::new("fusermount3").args(["-u", "-q", "-z"]).arg(file).status();
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -5,32 +5,49 @@ use bimetal_study::number::{NOTHING, SIZES, significant, thousands, with_unit};
 
 use super::measure::{Row, median};
 use super::schemes;
-use crate::args::BenchNbdArgs;
+use crate::args::MeasureArgs;
 use crate::table::{Align, bold, plain, remark};
 
 /// Tables of the rows by backing, and of the schemes.
-pub(super) fn text(args: &BenchNbdArgs, bytes: u64, by_backing: &[Row], by_scheme: &[Row]) -> String {
-    let mut text = String::new();
-    for group in by_backing.chunk_by(|one, next| one.backing == next.backing) {
-        text += &format!("\n{}\n", bold(&format!("In {}", group[0].backing)));
-        text += &backing(group);
-    }
+pub(super) fn nbd(args: &MeasureArgs, by_backing: &[Row], by_scheme: &[Row]) -> String {
+    let mut text = backings(by_backing);
     if !by_scheme.is_empty() {
         text += &format!("\n{}\n", bold("A full store of each scheme, after random writes"));
         text += &of_schemes(by_scheme);
     }
-    let size = with_unit(SIZES, bytes as f64);
-    text += &format!(
+    text + &explained(
+        args,
+        "over a Unix socket",
+        "Memory is compared with `nbdkit memory`, files with `nbdkit file` in the same directory",
+    )
+}
+
+/// The table of a store as a file.
+pub(super) fn fuse(args: &MeasureArgs, rows: &[Row]) -> String {
+    backings(rows)
+        + &explained(
+            args,
+            "with `--direct=1` on a file of `serve --fuse` and of `nbdfuse`",
+            "Both files show the same store. The processor time of `nbdfuse` includes that of the NBD server",
+        )
+}
+
+fn backings(rows: &[Row]) -> String {
+    let groups = rows.chunk_by(|one, next| one.backing == next.backing);
+    groups.map(|group| format!("\n{}\n{}", bold(&format!("In {}", group[0].backing)), backing(group))).collect()
+}
+
+fn explained(args: &MeasureArgs, manner: &str, compared: &str) -> String {
+    let size = with_unit(SIZES, args.bytes() as f64);
+    format!(
         "\n{}",
         remark(&format!(
-            "requests/s of fio over a Unix socket, anywhere in {size}: medians of {} rounds of {} s in turns, and the median of the rounds' \
-             ratios. `CPU` is the ratio of processor time per request: above 1, `bimetal` takes less. Stores use the scheme `{}`; \
-             `written` is its write amplification. Memory is compared with `nbdkit memory`, files with `nbdkit file` in the same \
-             directory. A flush takes as long as the file system in `--dir` needs.",
+            "requests/s of fio {manner}, anywhere in {size}: medians of {} rounds of {} s in turns, and the median of the rounds' ratios. \
+             `CPU` is the ratio of processor time per request: above 1, `bimetal` takes less. Stores use the scheme `{}`; `written` is \
+             its write amplification. {compared}. A flush takes as long as the file system in `--dir` needs.",
             args.rounds, args.seconds, args.scheme
         ))
-    );
-    text
+    )
 }
 
 fn speed(rounds: &[f64]) -> String {
@@ -42,25 +59,26 @@ fn amplification(row: &Row) -> String {
 }
 
 fn backing(rows: &[Row]) -> String {
+    let other = rows[0].other_program;
     let heads = [
         ("", Align::Left),
         ("bimetal", Align::Right),
-        ("nbdkit", Align::Right),
+        (other, Align::Right),
         ("ratio", Align::Right),
         ("CPU", Align::Right),
         ("p99 (µs)", Align::Right),
-        ("nbdkit p99", Align::Right),
+        (&format!("{other} p99"), Align::Right),
         ("written", Align::Right),
     ];
     let line = |row: &Row| {
         vec![
             row.workload.to_owned(),
             speed(&row.bimetal),
-            speed(&row.nbdkit),
+            speed(&row.other),
             format!("{:.2}", row.ratio),
             row.cpu_ratio.map_or_else(|| NOTHING.to_owned(), |ratio| format!("{ratio:.2}")),
             speed(&row.bimetal_p99_us),
-            speed(&row.nbdkit_p99_us),
+            speed(&row.other_p99_us),
             amplification(row),
         ]
     };
