@@ -147,7 +147,7 @@ impl Health {
         let read_only = f64::from(u8::from(store.read_only));
         scrape.gauges(
             "read_only",
-            "Whether writes are refused: the store is open for reading only, or a file has failed",
+            "Whether all writes are refused: read-only, or a file failed",
             None,
             single(read_only),
         );
