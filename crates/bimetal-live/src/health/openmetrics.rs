@@ -145,12 +145,7 @@ impl Health {
         let cache = self.cache_used().map(|used| (Labels::new(), used));
         scrape.gauges("cache_used", "Write cache that must be emptied first", Some(Unit::Ratios), cache);
         let read_only = f64::from(u8::from(store.read_only));
-        scrape.gauges(
-            "read_only",
-            "Whether all writes are refused: read-only, or a file failed",
-            None,
-            single(read_only),
-        );
+        scrape.gauges("read_only", "Whether all writes are refused", None, single(read_only));
         scrape.times(&store.times);
         scrape.service(service);
         let mut text = String::new();
