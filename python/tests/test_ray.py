@@ -1,9 +1,12 @@
 """Sweeps on a real Ray cluster. Ray is installed for the tests where it can be."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,16 +40,23 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
+def parent(process: int) -> int:
+    """Return the parent of a process."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def kill_worker() -> int | None:
-    """Kill a process that runs a point, if there is one, and return its number."""
-    for commands in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            is_worker = commands.read_bytes().startswith(b"ray::run_point")
-        except OSError:
-            continue
-        if is_worker:
-            os.kill(pid := int(commands.parent.name), signal.SIGKILL)
-            return pid
+    """Kill a process of this test's cluster that runs a point, as soon as there is one, and return its number."""
+    end = time.monotonic() + 10.0
+    while time.monotonic() < end:
+        for commands in Path("/proc").glob("[0-9]*/cmdline"):
+            process = int(commands.parent.name)
+            with contextlib.suppress(OSError):
+                # Workers are children of the raylet, which is a child of this process.
+                if commands.read_bytes().startswith(b"ray::run_point") and parent(parent(process)) == os.getpid():
+                    os.kill(process, signal.SIGKILL)
+                    return process
+        time.sleep(0.01)
     return None
 
 
@@ -56,6 +66,7 @@ def without_speed(path: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in {"wall_s", "requests_per_s"}} for row in rows]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 @pytest.mark.usefixtures("cluster")
 def test_a_cluster_that_loses_a_worker_has_what_the_command_writes(tmp_path: Path) -> None:
     study = tmp_path / "study.toml"

@@ -123,7 +123,7 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
 }
 
 fn beside_nbdkit<'a>(backing: &str, ours: &'a Ours, theirs: &'a Theirs, store: Option<&'a Arc<Store>>) -> Pair<'a> {
-    Pair { backing: backing.to_owned(), ours: &ours.served, theirs: &theirs.served, other_program: "nbdkit", store }
+    Pair { backing: backing.to_owned(), ours: &ours.served, theirs: &theirs.served, store }
 }
 
 /// A new folder for the stores and images of a benchmark, which is removed in the end.

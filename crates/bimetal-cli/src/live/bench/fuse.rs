@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bimetal_core::scheme;
+use bimetal_live::fuse::check;
 
-use super::client::{Fio, Target, Workload};
+use super::client::{Fio, Workload};
 use super::measure::Pair;
 use super::servers::{Ours, OursAsFile, Theirs};
 use super::{Interrupted, LARGE_WORKLOADS, ROOMY, WORKLOADS, folder, pin, stores, text};
@@ -24,17 +25,19 @@ pub fn fuse(args: &MeasureArgs) -> Result<(), Failure> {
     let path = |name: &str| folder.path().join(name);
     let workloads = [&LARGE_WORKLOADS[..], &WORKLOADS, &SYNCHRONOUS_WORKLOADS].concat();
     let bar = StepBar::new((workloads.len() * usize::from(args.rounds) + 1) as u64);
+    // What is missing is reported before the store is filled.
+    Theirs::check_nbdfuse()?;
+    check(&path("fuse")).map_err(Failure::failed)?;
     let store =
         stores::preconditioned(scheme, &path("store"), args.bytes() * ROOMY, args.bytes(), (&interrupted, &bar))?;
     let _over_nbd = Ours::serve(Arc::clone(&store) as _, &path("nbd.sock"))?;
     let ours = OursAsFile::mount(Arc::clone(&store) as _, &path("fuse"))?;
     let theirs = Theirs::nbdfuse(&path("nbd.sock"), &path("nbdfuse"))?;
-    fio.fill(&Target::File(path("fuse")))?;
+    fio.fill(&ours.served.target)?;
     let pair = Pair {
         backing: "one store, a quarter of it in use".to_owned(),
         ours: &ours.served,
         theirs: &theirs.served,
-        other_program: "nbdfuse",
         store: Some(&store),
     };
     let rows = workloads.iter().map(|workload| pair.measure(&fio, workload, &bar)).collect::<Result<Vec<_>, _>>()?;

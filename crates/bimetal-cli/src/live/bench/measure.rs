@@ -41,8 +41,6 @@ pub(super) struct Pair<'a> {
     pub(super) backing: String,
     pub(super) ours: &'a Served,
     pub(super) theirs: &'a Served,
-    /// The program of theirs.
-    pub(super) other_program: &'static str,
     /// The store behind ours, if there is one.
     pub(super) store: Option<&'a Arc<Store>>,
 }
@@ -71,7 +69,7 @@ impl Pair<'_> {
         Ok(Row {
             backing: self.backing.clone(),
             workload: workload.name,
-            other_program: self.other_program,
+            other_program: self.theirs.program,
             ratio: ratio(&bimetal.speeds, &other.speeds),
             // The other client's requests take time, too, and a time below one tick of the system's clock counts as none.
             cpu_ratio: Some(ratio(&other.cpu_us, &bimetal.cpu_us))

@@ -32,13 +32,7 @@ pub(super) fn rows(
         let path = folder.join("scheme");
         let store = stores::preconditioned(scheme, &path, bytes, bytes, (fio.interrupted, bar))?;
         let ours = Ours::serve(Arc::clone(&store) as _, &folder.join("scheme.sock"))?;
-        let pair = Pair {
-            backing: scheme.name.to_owned(),
-            ours: &ours.served,
-            theirs: nbdkit,
-            other_program: "nbdkit",
-            store: Some(&store),
-        };
+        let pair = Pair { backing: scheme.name.to_owned(), ours: &ours.served, theirs: nbdkit, store: Some(&store) };
         for workload in &WORKLOADS {
             rows.push(pair.measure(fio, workload, bar)?);
         }

@@ -15,10 +15,17 @@ use bimetal_live::nbd::{Address, Export, Options, Server, Stop};
 use super::client::{Target, missing};
 use crate::failure::Failure;
 
-/// A served device, and the processes that work for its clients.
+/// A served device, the program that serves it, and the processes that work for its clients.
 pub(super) struct Served {
+    pub(super) program: &'static str,
     pub(super) target: Target,
     pub(super) processes: Vec<u32>,
+}
+
+impl Served {
+    fn by_this_process(target: Target) -> Self {
+        Self { program: "bimetal", target, processes: vec![std::process::id()] }
+    }
 }
 
 /// A device that is served by this process over NBD.
@@ -33,7 +40,7 @@ impl Ours {
         let server = Server::bind(&Address::Unix(socket.into()), Export::default(), Options::default());
         let server = server.map_err(Failure::failed)?;
         let stop = server.stop();
-        let served = Served { target: Target::Socket(socket.into()), processes: vec![std::process::id()] };
+        let served = Served::by_this_process(Target::Socket(socket.into()));
         Ok(Self { served, stop, thread: Some(thread::spawn(move || server.run(&*device))) })
     }
 }
@@ -54,7 +61,7 @@ pub(super) struct OursAsFile {
 impl OursAsFile {
     pub(super) fn mount(device: Arc<dyn BlockDevice>, file: &Path) -> Result<Self, Failure> {
         let mount = Mount::new(file, device).map_err(|error| Failure::failed(error.to_string()))?;
-        let served = Served { target: Target::File(mount.file().into()), processes: vec![std::process::id()] };
+        let served = Served::by_this_process(Target::File(mount.file().into()));
         Ok(Self { served, _mount: mount })
     }
 }
@@ -68,10 +75,17 @@ pub(super) struct Theirs {
 impl Theirs {
     /// An nbdkit that serves a plugin with its arguments at a socket.
     pub(super) fn nbdkit(socket: &Path, plugin: &[&str]) -> Result<Self, Failure> {
-        let mut command = Command::new("nbdkit");
         let ready = socket.with_extension("pid");
+        let mut command = Command::new("nbdkit");
         command.args(["--foreground", "--pidfile"]).arg(&ready).arg("--unix").arg(socket).args(plugin);
-        Self::start(&mut command, Target::Socket(socket.into()), &ready)
+        Self::start("nbdkit", &mut command, Target::Socket(socket.into()), &ready)
+    }
+
+    /// Whether there is an nbdfuse.
+    pub(super) fn check_nbdfuse() -> Result<(), Failure> {
+        let mut command = Command::new("nbdfuse");
+        command.arg("--version").stdout(Stdio::null()).status().map_err(|error| missing(&command, &error))?;
+        Ok(())
     }
 
     /// An nbdfuse that shows the device behind a socket of this process as a file. This process works for its clients, too.
@@ -80,19 +94,18 @@ impl Theirs {
         let mut command = Command::new("nbdfuse");
         let ready = file.with_extension("pid");
         command.arg("--pidfile").arg(&ready).arg(file).arg(format!("nbd+unix:///?socket={}", socket.display()));
-        let mut started = Self::start(&mut command, Target::File(file.into()), &ready)?;
+        let mut started = Self::start("nbdfuse", &mut command, Target::File(file.into()), &ready)?;
         started.served.processes.push(std::process::id());
         Ok(started)
     }
 
-    fn start(command: &mut Command, target: Target, ready: &Path) -> Result<Self, Failure> {
+    fn start(program: &'static str, command: &mut Command, target: Target, ready: &Path) -> Result<Self, Failure> {
         command.stdin(Stdio::null());
         let process = command.spawn().map_err(|error| missing(command, &error))?;
-        let served = Served { target, processes: vec![process.id()] };
+        let served = Served { program, target, processes: vec![process.id()] };
         let mut started = Self { served, process };
         while !ready.exists() {
             if let Some(status) = started.process.try_wait()? {
-                let program = command.get_program().display();
                 return Err(Failure::failed(format!("{program}: it ended with {status}")));
             }
             thread::sleep(Duration::from_millis(10));

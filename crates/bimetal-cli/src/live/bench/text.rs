@@ -90,9 +90,9 @@ fn of_schemes(rows: &[Row]) -> String {
     let heads = [
         ("", Align::Left),
         ("4K reads", Align::Right),
-        ("by pagemap", Align::Right),
+        ("ratio to pagemap", Align::Right),
         ("1M writes", Align::Right),
-        ("by nbdkit", Align::Right),
+        ("ratio to nbdkit", Align::Right),
         ("written", Align::Right),
         ("ratio x written", Align::Right),
     ];
