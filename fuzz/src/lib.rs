@@ -1,4 +1,4 @@
-//! What is fuzzed: functions from any bytes, which must not panic, hang or take memory without bound.
+//! The fuzzed functions. They take arbitrary bytes and must not panic, hang or allocate unbounded memory.
 //!
 //! libFuzzer calls them from `targets/`; the tests run them over the corpus and over mutations of it.
 

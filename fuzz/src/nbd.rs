@@ -1,26 +1,27 @@
-//! The NBD server's protocol: whatever a client sends.
+//! Fuzzes the NBD server's protocol with arbitrary bytes from a client.
 
 use bimetal_live::nbd::{Connection, Export, Input, MAX_PAYLOAD_BYTES, Next, Output};
 use bimetal_live::{BlockDevice, MemoryDevice};
 
-/// Sectors of the device that is served: few are quick, many have holes that are worth while.
+/// Sectors of the served device: the small one is fast, the large one has room for holes that the server reports.
 const SECTORS: [u64; 2] = [32, 160];
-/// Flags, `NBD_OPT_STRUCTURED_REPLY`, `NBD_OPT_SET_META_CONTEXT` and `NBD_OPT_GO`, so that half of the inputs are about
-/// requests.
+/// Flags, `NBD_OPT_STRUCTURED_REPLY`, `NBD_OPT_SET_META_CONTEXT` and `NBD_OPT_GO`. Half of the inputs start behind this
+/// negotiation, with requests.
 const NEGOTIATED: &[u8] =
     b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0IHAVEOPT\0\0\0\x0a\0\0\0\x1b\0\0\0\0\0\0\0\x01\0\0\0\x0f\
 base:allocationIHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0";
 
-/// A client of the NBD server: the first byte says how the server is set up, the second how the others arrive.
+/// A client of the NBD server: the first byte configures the server, the second sets the size of the parts in which the
+/// other bytes arrive.
 pub fn nbd(data: &[u8]) {
     let [setup, cut, client @ ..] = data else { return };
     let whole = converse(*setup, client, usize::MAX);
     let parts = converse(*setup, client, usize::from(*cut) + 1);
-    assert!(whole == parts, "it matters how the bytes arrive");
+    assert!(whole == parts, "the result depends on the parts in which the bytes arrive");
 }
 
-/// What the server sends to a client that sends `client` in parts of `cut` bytes, what the device holds then, and whether
-/// the connection was closed.
+/// Sends `client` in parts of `cut` bytes. Returns the bytes that the server sent, the content of the device, and
+/// whether the connection was closed.
 fn converse(setup: u8, client: &[u8], cut: usize) -> (Vec<u8>, Vec<u8>, bool) {
     let device = MemoryDevice::new(SECTORS[usize::from(setup >> 3 & 1)]);
     let export = Export { name: "disk".into(), read_only: setup & 1 != 0, ..Export::default() };
@@ -33,7 +34,7 @@ fn converse(setup: u8, client: &[u8], cut: usize) -> (Vec<u8>, Vec<u8>, bool) {
         let mut left = part;
         loop {
             let (before, next) = (input.bytes().len(), connection.advance(&mut input, &mut output));
-            // Progress: something was consumed, or said, or there is nothing to do.
+            // No progress: no bytes were consumed, and none were sent.
             let idle = input.bytes().len() == before && output.bytes().is_empty();
             sent.extend(output.bytes());
             output.clear();
@@ -44,7 +45,7 @@ fn converse(setup: u8, client: &[u8], cut: usize) -> (Vec<u8>, Vec<u8>, bool) {
                         break;
                     }
                     let room = input.room(message_bytes);
-                    assert!(room.len() <= 2 * (client.len() + prefix.len()) + 128, "memory for what has not arrived");
+                    assert!(room.len() <= 2 * (client.len() + prefix.len()) + 128, "memory for bytes not yet sent");
                     let (now, later) = left.split_at(room.len().min(left.len()));
                     room[..now.len()].copy_from_slice(now);
                     input.received(now.len());
@@ -52,7 +53,7 @@ fn converse(setup: u8, client: &[u8], cut: usize) -> (Vec<u8>, Vec<u8>, bool) {
                 }
                 Next::Send => assert!(!idle, "no progress"),
                 Next::Room { bytes } => {
-                    assert!(bytes <= (device.sectors() * 512) as usize + 28, "room for more than there is");
+                    assert!(bytes <= (device.sectors() * 512) as usize + 28, "more room than the device has bytes");
                     output.grow(bytes);
                 }
                 Next::StartTls => connection.tls_established(),

@@ -1,9 +1,9 @@
-//! A store's own files, whatever has become of them.
+//! Fuzzes the files of a store.
 //!
-//! The first byte of an input takes one of the stores that were made once; the second says how its files are edited and
-//! what is then asked of it; the others are edits. Damaged files must lead to an error, or to a device that returns what
-//! was written, or says that it cannot. Files whose checksums were made right again may hold anything: nothing they lead
-//! to may panic, go on for ever, or take memory without bound.
+//! The first byte of an input selects a prepared store. The second selects the kind of the edits and the operation on
+//! the edited store. The other bytes are the edits. Damaged files must lead to an error, or to a device whose reads
+//! return the written data or fail. Files with recomputed checksums may contain anything: no operation on them may
+//! panic, run for ever or allocate unbounded memory.
 
 mod edits;
 mod files;
@@ -23,16 +23,16 @@ use edits::Input;
 use files::{Files, IMAGE};
 use prepared::{Prepared, SECTOR, content, is_version, version_of};
 
-/// Bytes of memory that may be taken at once for a store of less than one megabyte.
+/// Limit of the memory allocated at one time, in bytes, for a store of less than one megabyte.
 const MEMORY_MAX: u64 = 32 << 20;
-/// Number of the openings of stores whose files were edited: any will do.
+/// Number of each opening of an edited store; its value does not matter.
 const OPENING: u64 = 7;
-/// Requests after a store was opened to be written.
+/// Requests to a store that is open for writing.
 const REQUESTS: usize = 12;
 
-/// Bit of the second byte: all checksums are made right again.
+/// Bit of the second byte: all checksums are recomputed after the edits.
 const SEALED: u8 = 1;
-/// Its other bits are the number of one of these: every second input is served from.
+/// The other bits of this byte select one of these operations. Half of the values serve the store.
 const ASKED: [Asked; 8] = [
     Asked::Serve { closes: false },
     Asked::Serve { closes: true },
@@ -44,25 +44,25 @@ const ASKED: [Asked; 8] = [
     Asked::Dump,
 ];
 
-/// What is asked of a store whose files were edited.
+/// Operation on a store with edited files.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
-    /// To be opened, read and written, and opened again, after it was closed or not.
+    /// Open, read and write, then close or only flush, and open again.
     Serve {
         closes: bool,
     },
-    /// To be opened to be read only.
+    /// Open read-only, and read.
     Read,
     Check,
     Rescue,
     Dump,
 }
 
-/// Files of a store that were edited.
+/// Edits the files of a prepared store and checks an operation on it.
 pub fn store(data: &[u8]) {
     static HOOK: Once = Once::new();
-    // Panics that the store catches are told in a line: looking for that of each caller takes memory, and libFuzzer's hook
-    // ends the process. One that is not caught ends it still.
+    // Panics that the store catches are printed on one line: a backtrace takes memory, and libFuzzer's hook ends the
+    // process. A panic that is not caught still ends it.
     HOOK.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
     let [number, how, edits @ ..] = data else { return };
     let prepared = prepared::store(*number);
@@ -72,7 +72,7 @@ pub fn store(data: &[u8]) {
     let edits = if is_sealed { edits::seal(prepared, &files, &mut input) } else { edits::damage(&files, &mut input) };
     let run = Expected { prepared, is_sealed, edits, random: u64::from(*how) };
     let (asked, mut answer) = (ASKED[usize::from(how >> 1) % ASKED.len()], Ok(()));
-    // A measurement has to come to its end.
+    // The measurement must end, so a panic is caught inside it and resumed later.
     let memory = allocation_counter::measure(|| answer = catch_unwind(AssertUnwindSafe(|| run.ask(&files, asked))));
     answer.unwrap_or_else(|panic| resume_unwind(panic));
     let complaint = files.complaint();
@@ -80,7 +80,7 @@ pub fn store(data: &[u8]) {
     assert!(memory.bytes_max < MEMORY_MAX, "{memory:?}");
 }
 
-/// What is expected of a store.
+/// Expected results of operations on a store.
 struct Expected<'a> {
     prepared: &'a Prepared,
     is_sealed: bool,
@@ -96,7 +96,7 @@ impl Expected<'_> {
             Asked::Read => self.serve(&shared, true, false),
             Asked::Check => {
                 let report = check(shared);
-                assert!(self.edits > 0 || report.is_ok_and(|report| report.is_sound()), "a store is not sound");
+                assert!(self.edits > 0 || report.is_ok_and(|report| report.is_sound()), "an unedited store is damaged");
             }
             Asked::Rescue => self.rescue(files),
             Asked::Dump => {
@@ -106,7 +106,7 @@ impl Expected<'_> {
         }
     }
 
-    /// What damage leaves is what was written once; nothing else is taken for it.
+    /// Each rescued sector must have a version that was written once. No other bytes may be taken for its data.
     fn rescue(&self, files: &Files) {
         let image = files.open(IMAGE, Access::Create, false);
         let Ok(image) = image else { unreachable!("a file in memory") };
@@ -117,7 +117,7 @@ impl Expected<'_> {
         }
         let bytes = files.with(IMAGE, |file| file.get(0, file.length()));
         for (bytes, sector) in bytes.chunks_exact(SECTOR).zip(0..) {
-            assert!(is_version(bytes, sector, version_of(bytes)), "sector {sector} was rescued as what it never was");
+            assert!(is_version(bytes, sector, version_of(bytes)), "sector {sector} was rescued with wrong data");
         }
     }
 
@@ -126,7 +126,7 @@ impl Expected<'_> {
         let open = || Store::open(Arc::clone(files) as Arc<dyn Storage>, options);
         let store = match open() {
             Ok(store) => store,
-            // Damage is found where it is; that a scheme is led to a panic takes more than that.
+            // Checksums detect damage. Only files with recomputed checksums may make a scheme panic.
             Err(StoreError::Contradiction { what }) => return assert!(self.is_sealed, "{what}"),
             Err(error) => return assert!(self.edits > 0, "{error}"),
         };
@@ -155,28 +155,29 @@ impl Expected<'_> {
         drop(store);
         match open() {
             Ok(store) if !is_failed => self.read(&store, versions.as_deref()),
-            // After a failure it is as the last commit left it.
+            // After a failure the store has the state of the last commit.
             Ok(_) => {}
-            Err(error) => assert!(self.is_sealed, "it was open before: {error}"),
+            Err(error) => assert!(self.is_sealed, "the store does not open again: {error}"),
         }
     }
 
-    /// The versions of a store that was opened: those of a commit. It is the last one, unless damage in several places took
-    /// a batch of the journal and every trace of it.
+    /// The versions of an opened store's sectors, which must be those of a commit. It is the last commit, unless damage
+    /// in several places removed a batch of the journal and every trace of it.
     fn recovered(&self, store: &Store) -> Option<Vec<u64>> {
         if self.is_sealed && self.edits > 0 {
             return None;
         }
         let (commits, events) = (&self.prepared.commits, store.events());
         let commit = commits.iter().rfind(|commit| commit.0 == events);
-        let Some((_, versions)) = commit else { panic!("{events} events were recovered, and that is no commit") };
+        let Some((_, versions)) = commit else { panic!("no commit has the {events} recovered events") };
         let is_last = events == commits[commits.len() - 1].0;
         assert!(is_last || self.edits > 1, "only {events} events were recovered");
-        // Then what was written after it may be there in place of what was there before.
+        // After an older commit, sectors may contain data that were written later.
         is_last.then(|| versions.clone())
     }
 
-    /// Reads all sectors. Those that can be read must be right: of the version that is known, or one of their own.
+    /// Reads all sectors. A readable sector must have its known version or, if none is known, any version of this
+    /// sector.
     fn read(&self, store: &Store, versions: Option<&[u64]>) {
         let mut bytes = vec![0; store.sectors() as usize * SECTOR];
         let is_whole = store.read(0, &mut bytes).is_ok();

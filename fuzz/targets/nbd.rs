@@ -4,7 +4,7 @@
 #[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| bimetal_fuzz::nbd(data));
 
-/// Runs the files that are named, as a fuzzer found them.
+/// Runs the target on the named files, such as a fuzzer's findings.
 #[cfg(not(fuzzing))]
 fn main() -> std::io::Result<()> {
     for file in std::env::args_os().skip(1) {

@@ -1,11 +1,11 @@
-//! Every target over its corpus, and over mutations of it: a small share of what `make fuzz` does, without its flags.
+//! Runs every target over its corpus and over mutations of it: a small part of `make fuzz`, without its compiler flags.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Numbers that look random, the same each time (SplitMix64).
+/// Pseudo-random numbers, the same in every run (SplitMix64).
 struct Numbers(u64);
 
 impl Numbers {
@@ -17,7 +17,7 @@ impl Numbers {
         ((mixed ^ (mixed >> 31)) % end as u64) as usize
     }
 
-    /// One change of `data`, with a piece of `other` at times.
+    /// Changes `data` once; some changes insert a piece of `other`.
     fn mutate(&mut self, data: &mut Vec<u8>, other: &[u8]) {
         let at = self.below(data.len() + 1);
         let to = at + self.below((data.len() - at).min(64) + 1);

@@ -1,5 +1,5 @@
-//! What an input does to the files of a store: either such damage as decays and accidents do, or changes of whatever is
-//! wanted with all checksums made right again, as only an author with bad intentions does.
+//! Edits of a store's files by an input: either damage, as decay or accidents cause it, or arbitrary changes with all
+//! checksums recomputed, as an attacker would make them.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use super::files::{Bytes, Files};
 use super::prepared::{Prepared, SECTOR};
 use super::seal::{self, CHECKPOINT_ENTRY, CHECKPOINT_HEAD, COPY_BYTES, HEAD_BYTES, LABEL_BYTES, LABEL_USED, number};
 
-/// Edits of an input; more than that tell nothing new.
+/// Maximum number of edits of an input; more edits find nothing new.
 const EDITS_MAX: usize = 12;
-/// Bytes that a file is made longer by, at most.
+/// Maximum number of bytes that an edit appends to a file.
 const LONGER_MAX: usize = 1 << 16;
 
-/// The bytes of an input, one after the other; zeros behind the end.
+/// The bytes of an input in order, then zeros.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl Input<'_> {
-    /// Whether it is at its end.
+    /// Whether all bytes were taken.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next number of `bytes` bytes.
+    /// The next number, which has `bytes` bytes.
     pub fn number(&mut self, bytes: usize) -> usize {
         (0..bytes).fold(0, |number, _| number << 8 | usize::from(self.byte()))
     }
@@ -36,14 +36,15 @@ impl Input<'_> {
     }
 }
 
-/// What is edited.
+/// The edited part of a store.
 #[derive(Clone, Copy, Debug)]
 enum Edited {
-    /// Head of a copy of the superblock, or the seal of the journal behind them, or the text of a copy.
+    /// Head of copy 0 or 1 of the superblock; 2 is the journal's seal behind both copies.
     Head(usize),
+    /// Text of a copy of the superblock.
     Text(usize),
     Journal,
-    /// A piece of the checkpoint that counts, see [`pieces`], or the other checkpoint.
+    /// A piece of the current checkpoint, see [`pieces`].
     Checkpoint(usize),
     OtherCheckpoint,
     Label(usize),
@@ -79,7 +80,7 @@ const PARTS: [Edited; 24] = [
     Edited::Label(4),
 ];
 
-/// Edits files as an author would who makes all checksums right again. Returns how many edits.
+/// Edits files and recomputes all checksums, as an attacker would. Returns the number of edits.
 pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> usize {
     let (seed, mut checkpoints_changed, mut journal_changed, mut edits) = (prepared.seed(), false, false, 0);
     while !input.is_empty() && edits < EDITS_MAX {
@@ -142,7 +143,8 @@ pub fn seal(prepared: &Prepared, files: &Files, input: &mut Input<'_>) -> usize 
     edits
 }
 
-/// The regions, then the journal, then the home disk and its checksums if there is one.
+/// Name of a file with a label. The order is: regions, journal, and the home disk and its checksums if the store has
+/// one.
 fn labelled_file(prepared: &Prepared, file: usize) -> String {
     let others: &[&str] = if prepared.has_disk { &["journal", "disk.image", "disk.sums"] } else { &["journal"] };
     let number = file % (prepared.regions.len() + others.len());
@@ -156,7 +158,7 @@ fn region_file(prepared: &Prepared, region: usize) -> String {
     format!("region{}.flash", region % prepared.regions.len())
 }
 
-/// Edits bytes that stay as many as they are.
+/// Edits bytes without changing their number.
 fn edit(files: &Files, name: &str, range: impl FnOnce(&Bytes) -> Range<usize>, at: usize, input: &mut Input<'_>) {
     files.with(name, |file| {
         let range = range(file);
@@ -182,7 +184,7 @@ fn replace(file: &mut Bytes, bytes: &[u8]) {
     file.write(0, bytes);
 }
 
-/// Edits the text of a superblock, whose length goes with it.
+/// Edits the text of a superblock, and updates its length.
 fn edit_text(files: &Files, copy: usize, at: usize, input: &mut Input<'_>) {
     files.with("superblock", |file| {
         let length = number(&file.get(copy + 68, 4), 0, 4).min(COPY_BYTES - HEAD_BYTES);
@@ -194,11 +196,12 @@ fn edit_text(files: &Files, copy: usize, at: usize, input: &mut Input<'_>) {
     });
 }
 
-/// The piece of a checkpoint that is its tables, and where they are.
+/// Number of the last piece of a checkpoint: the tables and their directory.
 const TABLES: usize = 4;
 
-/// Edits a piece of a checkpoint: 0 what the store has of it, 1 what the host asked for, 2 the simulated media, 3 the
-/// scheme, 4 the tables of all these, with their directory; all of it if the pieces cannot be found any more.
+/// Edits a piece of a checkpoint: 0 the store's own state, 1 the counts of the host's requests, 2 the simulated media,
+/// 3 the scheme, 4 the tables of all these, with their directory. Edits the whole checkpoint if earlier edits made the
+/// pieces impossible to find.
 fn edit_piece(files: &Files, checkpoint: usize, regions: usize, piece: usize, at: usize, input: &mut Input<'_>) {
     files.with(&format!("checkpoint.{checkpoint}"), |file| {
         let mut bytes = file.get(0, file.length());
@@ -229,16 +232,16 @@ fn edit_piece(files: &Files, checkpoint: usize, regions: usize, piece: usize, at
     });
 }
 
-/// Where the pieces of a checkpoint are.
+/// Ranges of the pieces of a checkpoint; `None` if they cannot be found.
 fn pieces(bytes: &[u8], regions: usize) -> Option<[Range<usize>; TABLES + 1]> {
     let table_end = |at: usize, element: usize| {
         let count = number(bytes.get(at..at.checked_add(8)?)?, 0, 8);
         (at + 8).checked_add(count.checked_mul(element)?).filter(|&end| end <= bytes.len())
     };
-    // Four numbers, and which sectors hold data.
+    // Four numbers, and a bit for each sector that holds data.
     let mut at = table_end(CHECKPOINT_HEAD + 4 * 8, 1)?;
     for _ in 0..regions {
-        // Slots, free and parked ones, two numbers, programmed pages, first programs.
+        // Slots of blocks, free slots, parked slots, two numbers, programmed pages, first programs.
         at = table_end(table_end(table_end(at, 1)?, 4)?, 4)? + 2 * 4;
         at = table_end(table_end(at, 1)?, 1)?;
     }
@@ -250,7 +253,7 @@ fn pieces(bytes: &[u8], regions: usize) -> Option<[Range<usize>; TABLES + 1]> {
     is_directory_there.then_some([CHECKPOINT_HEAD..at, host, sim, scheme, tables])
 }
 
-/// Changes bytes in one of the ways that lead somewhere, at `at` or what is left of it.
+/// Changes bytes at position `at` (modulo the length) in one of eight ways.
 fn change(bytes: &mut Vec<u8>, at: usize, input: &mut Input<'_>) {
     let at = at % (bytes.len() + 1);
     let (rest, how) = (bytes.len() - at, input.byte());
@@ -281,8 +284,8 @@ fn change(bytes: &mut Vec<u8>, at: usize, input: &mut Input<'_>) {
     }
 }
 
-/// Damages files as decay and accidents do: with bytes that the input does not choose, so that no checksum is
-/// right by design. Returns how many places.
+/// Damages files, as decay or accidents would. The input does not choose the bytes, so it cannot supply correct
+/// checksums. Returns the number of damaged places.
 pub fn damage(files: &Files, input: &mut Input<'_>) -> usize {
     let mut random = u64::from(crc32c::crc32c(input.0));
     split_mix(&mut random);
@@ -299,7 +302,7 @@ fn damage_file(file: &mut Bytes, how: u8, at: usize, input: &mut Input<'_>, rand
     let at = at % (file.length() + 1);
     let rest = file.length() - at;
     match how % 7 {
-        // No more than 32 bits: their CRC is always another.
+        // A burst of at most 32 bits, which always changes the CRC.
         0 => {
             let burst: Vec<u8> = (0..rest.min(4)).map(|_| below(random, 256) as u8).collect();
             file.write(at, &burst);
@@ -309,13 +312,14 @@ fn damage_file(file: &mut Bytes, how: u8, at: usize, input: &mut Input<'_>, rand
             let byte = [0, 0xff, below(random, 256) as u8][usize::from(how / 7) % 3];
             file.write(at, &vec![byte; rest.min(input.number(2))]);
         }
-        // Whole sectors: lost, or with what is elsewhere in the file.
+        // Whole sectors, replaced by others of the file.
         3 => {
             let (at, from) = (at / SECTOR * SECTOR, input.number(3) % (file.length() + 1) / SECTOR * SECTOR);
             let count = (1 + usize::from(how / 7 % 8)) * SECTOR;
             let sectors = file.get(from, count.min(file.length() - at));
             file.write(at, &sectors);
         }
+        // Whole sectors, lost.
         4 => {
             let at = at / SECTOR * SECTOR;
             file.write(at, &vec![0; (file.length() - at).min((1 + usize::from(how / 7 % 8)) * SECTOR)]);

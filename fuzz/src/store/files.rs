@@ -1,4 +1,4 @@
-//! Files in memory that are copied in no time: a copy shares what neither has written to since.
+//! Files in memory that can be copied fast: a copy shares every piece that neither side has written since.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bimetal_live::store::backing::{Access, Backing, Storage};
 
-/// Bytes that are shared or copied together.
+/// Bytes of a piece, the unit of sharing and copying.
 const PIECE: usize = 4096;
-/// No file of a device that small comes near this.
+/// Limit of a file's length in bytes, far above the length of any file of so small a device.
 const FILE_MAX: u64 = 64 << 20;
 
-/// The file that is none of the store's own: where a sector goes there, its frame says.
+/// Output file of a rescue, which is not a file of the store. Frames give the positions of sectors in it, so damaged
+/// frames may give any position.
 pub const IMAGE: &str = "rescued";
 
 /// A file.
@@ -22,15 +23,15 @@ pub struct Bytes {
 }
 
 impl Bytes {
-    /// Its length.
+    /// Its length in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Makes it longer, with zeros, or shorter.
+    /// Changes the length; added bytes are zeros.
     pub fn set_length(&mut self, length: usize) {
         if length < self.length {
-            // What is behind the end reads as zeros if it is made longer again.
+            // Bytes behind the new end must be zeros if the file grows again.
             let end = self.length.min(length.next_multiple_of(PIECE));
             self.write(length, &[0; PIECE][..end - length]);
         }
@@ -38,7 +39,7 @@ impl Bytes {
         self.length = length;
     }
 
-    /// Fills `out` from there on; what is behind the end is zeros.
+    /// Fills `out` with the bytes from `at` on; bytes behind the end are zeros.
     pub fn read(&self, at: usize, out: &mut [u8]) {
         if at >= self.length {
             return out.fill(0);
@@ -55,14 +56,14 @@ impl Bytes {
         }
     }
 
-    /// Bytes of it.
+    /// The `bytes` bytes from `at` on.
     pub fn get(&self, at: usize, bytes: usize) -> Vec<u8> {
         let mut out = vec![0; bytes];
         self.read(at, &mut out);
         out
     }
 
-    /// Writes there, and makes it longer if need be.
+    /// Writes `data` at `at`; the file grows if necessary.
     pub fn write(&mut self, at: usize, data: &[u8]) {
         if at + data.len() > self.length {
             self.set_length(at + data.len());
@@ -77,7 +78,7 @@ impl Bytes {
     }
 }
 
-/// Files by name, and what was asked of them that nothing should ask.
+/// Files by name, and the last access that a store should never make.
 #[derive(Clone, Debug, Default)]
 struct Folder {
     files: BTreeMap<String, Bytes>,
@@ -101,12 +102,12 @@ impl Files {
         self.folder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same files.
+    /// Another handle to the same files.
     pub fn share(&self) -> Self {
         Self { folder: Arc::clone(&self.folder) }
     }
 
-    /// Looks at a file, or changes it; one that was not there is empty.
+    /// Reads or changes a file; a missing file is created empty.
     pub fn with<T>(&self, name: &str, work: impl FnOnce(&mut Bytes) -> T) -> T {
         work(self.lock().files.entry(name.into()).or_default())
     }
@@ -116,7 +117,7 @@ impl Files {
         self.lock().files.iter().map(|(name, file)| (name.clone(), file.length)).collect()
     }
 
-    /// What was asked of them that nothing should ask, if anything.
+    /// The last access that a store should never make, if any.
     pub fn complaint(&self) -> Option<String> {
         self.lock().complaint.clone()
     }
@@ -153,7 +154,7 @@ impl Handle {
         self.files.with(&self.name, work)
     }
 
-    /// Refuses what is beyond the end of every file that there can be, and complains unless it is no file of the store.
+    /// Refuses an access beyond `FILE_MAX`. Records a complaint, except about the output file of a rescue.
     fn check_end(&self, offset: u64, bytes: u64) -> io::Result<()> {
         if offset.saturating_add(bytes) <= FILE_MAX {
             return Ok(());

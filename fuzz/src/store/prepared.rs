@@ -1,4 +1,4 @@
-//! The stores that are damaged: one of every scheme in each of several situations, made once.
+//! The stores that inputs edit: one for each scheme and situation, made once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,31 +14,31 @@ use super::seal;
 /// Bytes of a sector.
 pub const SECTOR: usize = 512;
 
-/// Requests between opening a store and leaving it.
+/// Requests for each opening of a store.
 const REQUESTS: u64 = 28;
-/// How a store was left.
+/// Number of situations in which stores were left.
 const SITUATIONS: usize = 3;
-/// It was never closed: all of it is in the journal.
+/// The store was never closed: all its changes are in the journal.
 const NEVER_CLOSED: usize = 0;
-/// It was closed, opened again, written to, and killed.
+/// The store was closed, opened again, written, and killed.
 const KILLED: usize = 1;
 
-/// A store, and what it holds.
+/// A store, and its expected content.
 pub struct Prepared {
     /// Its files.
     pub files: Files,
-    /// Number of events and the version of each sector, at each commit; 0 is zeros.
+    /// Number of events and the version of each sector, at each commit. Version 0 is zeros.
     pub commits: Vec<(u64, Vec<u64>)>,
-    /// Bytes of a page of each region.
+    /// Page size of each region, in bytes.
     pub regions: Vec<usize>,
     /// Whether it has a home disk.
     pub has_disk: bool,
-    /// The checkpoint that counts.
+    /// Number of the current checkpoint.
     pub checkpoint: usize,
     number: u64,
 }
 
-/// The store of that number, whatever the number.
+/// The store that a number selects; every number selects a store.
 pub fn store(number: u8) -> &'static Prepared {
     static STORES: OnceLock<Vec<OnceLock<Prepared>>> = OnceLock::new();
     let stores = STORES.get_or_init(|| (0..SCHEMES.len() * SITUATIONS).map(|_| OnceLock::new()).collect());
@@ -51,7 +51,7 @@ pub fn store(number: u8) -> &'static Prepared {
 
 impl Prepared {
     fn new(spec: &SchemeSpec, situation: usize) -> Result<Self, String> {
-        // The default settings, and others.
+        // Situation 0 has the scheme's default settings, the others have random settings.
         let device = TINY[TINY.len() - 1].device(spec, situation as u64)?;
         let files = Files::default();
         let number = situation as u64 + 1;
@@ -79,7 +79,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Holds the store against its description: checksums that are made again are as they were.
+    /// Checks [`seal`] against the store: recomputed checksums must be equal to the store's.
     fn seal_again(&self) -> Result<(), String> {
         let again = self.files.clone();
         seal::all(&again, &self.regions, self.has_disk, self.seed());
@@ -89,22 +89,22 @@ impl Prepared {
             .names()
             .iter()
             .find(|file| differs(file))
-            .map_or(Ok(()), |(name, _)| Err(format!("`{name}` has other checksums than the format says")))
+            .map_or(Ok(()), |(name, _)| Err(format!("the checksums of `{name}` differ from the format")))
     }
 
-    /// What its checksums go on from.
+    /// Seed of its checksums.
     pub fn seed(&self) -> u32 {
         seal::seed(self.number)
     }
 
     fn open(&self, part: u64) -> Result<Store, String> {
-        // What is written goes to the files themselves.
+        // Writes change the files themselves, not a copy.
         let files = Arc::new(self.files.share());
         let options = OpenOptions { opening: Some(self.number + 100 + part), ..OpenOptions::default() };
         Store::open(files, options).map_err(|error| error.to_string())
     }
 
-    /// Requests, with a commit after every few, and none after the last ones. Returns the versions of the sectors.
+    /// Sends requests, with a flush after every sixth but none after the last. Returns the versions of the sectors.
     fn serve(&mut self, store: &Store, seed: u64) -> Result<Vec<u64>, IoError> {
         let (mut random, mut versions) = (seed, self.commits[self.commits.len() - 1].1.clone());
         split_mix(&mut random);
@@ -128,7 +128,7 @@ impl Prepared {
             if number % 6 == 0 {
                 store.flush()?;
             }
-            // A device commits for reasons of its own, too.
+            // A device also commits without a flush.
             if store.status().events_pending == 0 {
                 self.commits.push((store.events(), versions.clone()));
             }
@@ -137,19 +137,19 @@ impl Prepared {
     }
 }
 
-/// What a version of sectors looks like: words that say both.
+/// Content of a version of sectors: words that contain the number of the sector and the version.
 pub fn content(sector: u64, sectors: u64, version: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(sectors as usize * SECTOR);
     (sector..sector + sectors).for_each(|sector| bytes.extend(word(sector, version).repeat(SECTOR / 8)));
     bytes
 }
 
-/// Whether that is a version of a sector.
+/// Whether `bytes` are this version of the sector.
 pub fn is_version(bytes: &[u8], sector: u64, version: u64) -> bool {
     bytes.starts_with(&word(sector, version)) && bytes[8..] == bytes[..SECTOR - 8]
 }
 
-/// The version that a sector seems to have.
+/// The version according to the first word of a sector.
 pub fn version_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|at| bytes[at])) >> 32
 }

@@ -1,41 +1,42 @@
-//! Checksums of a store that are made right again, whatever they are of: a second implementation of
-//! `docs/design/store-format.md`, so that what is behind the checksums is reached too.
+//! Recomputes all checksums of an edited store, so that fuzzing also reaches the code behind their verification. It is
+//! a second implementation of `docs/design/store-format.md`.
 
 use super::files::{Bytes, Files};
 use super::prepared::SECTOR;
 
-/// Bytes from one copy of the superblock to the other.
+/// Bytes from one copy of the superblock to the next.
 pub const COPY_BYTES: usize = 65_536;
-/// Bytes of a superblock in front of its text.
+/// Bytes of a superblock before its text.
 pub const HEAD_BYTES: usize = 132;
-/// Bytes of a label, in front of what else is in a file or behind it.
+/// Bytes of a label, at the start of a file or, in the home disk, at the end.
 pub const LABEL_BYTES: usize = 4096;
-/// Bytes of a label that count.
+/// Bytes of a label that are used.
 pub const LABEL_USED: usize = 64;
 const BATCH_HEADER: usize = 64;
-/// Bytes of a checkpoint in front of its state.
+/// Bytes of a checkpoint before its state.
 pub const CHECKPOINT_HEAD: usize = 40;
-/// Bytes of an entry of its directory.
+/// Bytes of an entry of a checkpoint's directory.
 pub const CHECKPOINT_ENTRY: usize = 16;
 const SUM_BYTES: usize = 16;
 
-/// The little-endian number in `bytes` bytes from `offset` on.
+/// The little-endian number in `length` bytes from `at` on.
 pub fn number(bytes: &[u8], at: usize, length: usize) -> usize {
     bytes[at..at + length].iter().rev().fold(0, |number, &byte| number << 8 | usize::from(byte))
 }
 
-/// Puts a CRC of `bytes[from..]`, continued from `seed`, in front of them, at `at`.
+/// Writes the CRC of `bytes[from..]`, continued from `seed`, at `at`.
 fn put_sum(bytes: &mut [u8], at: usize, from: usize, seed: u32) {
     let sum = crc32c::crc32c_append(seed, &bytes[from..]);
     bytes[at..at + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// What all checksums but those of superblock and labels go on from.
+/// Seed of all checksums except those of superblock and labels.
 pub fn seed(store: u64) -> u32 {
     crc32c::crc32c(&store.to_le_bytes())
 }
 
-/// Both copies of the superblock, which name the checkpoints as they are if these were changed, and the journal's seal.
+/// Recomputes the checksums of the checkpoints, both copies of the superblock and the journal's seal. If checkpoints
+/// were changed, the superblock gets their new checksums and lengths.
 pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
     let sums = [0, 1].map(|file| files.with(&format!("checkpoint.{file}"), |bytes| checkpoint(bytes, seed)));
     files.with("superblock", |file| {
@@ -60,8 +61,8 @@ pub fn superblock(files: &Files, seed: u32, checkpoints_changed: bool) {
     });
 }
 
-/// A checkpoint: its chunks, their directory, its state, its head. Returns what both copies of the superblock have of it: the checksum
-/// of the head, and the end of the directory.
+/// Seals a checkpoint: its chunks, their directory, its state, its head. Returns the two values that the superblock
+/// contains: the checksum of the head, and the end of the directory.
 fn checkpoint(file: &mut Bytes, seed: u32) -> (u32, u64) {
     let mut all = file.get(0, file.length());
     let sum = |bytes: &[u8]| crc32c::crc32c_append(seed, bytes).to_le_bytes();
@@ -87,7 +88,7 @@ fn checkpoint(file: &mut Bytes, seed: u32) -> (u32, u64) {
     (head_sum, directory.end as u64)
 }
 
-/// The label that is there in a file.
+/// Seals the label at `at`.
 pub fn label(file: &mut Bytes, at: usize) {
     let mut label = file.get(at, LABEL_USED);
     put_sum(&mut label, 0, 4, 0);
@@ -101,7 +102,7 @@ pub fn disk_label_at(file: &Bytes) -> usize {
     file.length().saturating_sub(LABEL_BYTES) / SECTOR * SECTOR
 }
 
-/// The frames of a region that have bytes in a range.
+/// Seals the frames of a region that overlap a range.
 pub fn frames(file: &mut Bytes, page_bytes: usize, from: usize, to: usize, seed: u32) {
     let stride = stride(page_bytes);
     let (first, last) = (from.saturating_sub(LABEL_BYTES) / stride, to.saturating_sub(LABEL_BYTES).div_ceil(stride));
@@ -122,7 +123,7 @@ pub fn stride(page_bytes: usize) -> usize {
     (page_bytes + 32 + page_bytes / SECTOR * 14).next_multiple_of(SECTOR)
 }
 
-/// The batches of the journal, as far as one follows the other.
+/// Seals all batches in the journal.
 pub fn journal(file: &mut Bytes, seed: u32) {
     let mut bytes = file.get(0, file.length());
     let mut at = LABEL_BYTES;
@@ -141,7 +142,7 @@ pub fn journal(file: &mut Bytes, seed: u32) {
     file.write(0, &bytes);
 }
 
-/// Entries of the home disk's checksums.
+/// Seals the home disk's checksums of the sectors `first..last`.
 pub fn disk(files: &Files, first: usize, last: usize, seed: u32) {
     for sector in first..last {
         let data = files.with("disk.image", |file| file.get(sector * SECTOR, SECTOR));
@@ -159,7 +160,7 @@ pub fn disk(files: &Files, first: usize, last: usize, seed: u32) {
     }
 }
 
-/// Everything in the files of a store.
+/// Seals all files of a store.
 pub fn all(files: &Files, regions: &[usize], has_disk: bool, seed: u32) {
     for (region, &page_bytes) in regions.iter().enumerate() {
         files.with(&format!("region{region}.flash"), |file| {
