@@ -1,4 +1,4 @@
-//! What can be exported: a device of 512-byte sectors.
+//! The interface of exported devices, which have 512-byte sectors.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -9,13 +9,13 @@ pub const SECTOR_BYTES: u64 = 512;
 /// Why a request failed. The set is closed, so that each front end maps it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IoError {
-    /// The backing failed, or what was read is not what was written.
+    /// The backing failed, or the data read are not the data written.
     #[error("input/output error")]
     Io,
     /// The device takes no writes.
     #[error("the device is read-only")]
     ReadOnly,
-    /// There is no room left in the backing.
+    /// The backing has no space left.
     #[error("no space left in the backing of the device")]
     NoSpace,
     /// The request is not within the device, or its data are not whole sectors.
@@ -26,16 +26,17 @@ pub enum IoError {
     Shutdown,
 }
 
-/// What is known of a run of sectors without reading it.
+/// State of a run of sectors, known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Something was written there.
+    /// The sectors were written.
     Allocated,
-    /// Nothing is stored there, and it reads as zeros.
+    /// Nothing is stored; the sectors read as zeros.
     Hole,
 }
 
-/// Data of a write in memory that a device may share until it returns, so that it need not copy them.
+/// Data of a write in shared memory. The device may use this memory until the write returns, and need not copy the
+/// data.
 #[derive(Clone, Debug)]
 pub struct Payload {
     memory: Arc<Vec<u8>>,
@@ -62,11 +63,11 @@ impl Payload {
     }
 }
 
-/// A device of 512-byte sectors that any number of threads use at once; it locks inside.
+/// A device of 512-byte sectors that any number of threads may use at once; it locks internally.
 ///
 /// **Order.** A request that has returned is seen by every request that begins later, on whatever thread. `flush` makes
-/// durable every write, trim and zeroing that returned before it began, on whatever thread; a request with `fua` returns
-/// once its own effect is durable. Front ends offer several connections to one device on the strength of this.
+/// durable every write, trim and zeroing that returned before it began, on whatever thread; a request with `fua`
+/// returns once its own effect is durable. Because of this, front ends may offer several connections to one device.
 ///
 /// One request of the host is one call here, so that a scheme sees the requests that the host made.
 pub trait BlockDevice: Send + Sync {
@@ -76,28 +77,28 @@ pub trait BlockDevice: Send + Sync {
     /// Whether writes, trims and zeroing are refused, now and from now on.
     fn read_only(&self) -> bool;
 
-    /// Fills `out`, a whole number of sectors, from `sector` on. What `out` holds after an error means nothing.
+    /// Fills `out`, a whole number of sectors, from `sector` on. After an error the content of `out` is undefined.
     fn read(&self, sector: u64, out: &mut [u8]) -> Result<(), IoError>;
 
     /// Writes `data`, a whole number of sectors, from `sector` on.
     fn write(&self, sector: u64, data: &[u8], fua: bool) -> Result<(), IoError>;
 
-    /// As [`BlockDevice::write`]. The device may keep the data in memory until it returns, and no longer.
+    /// Like [`BlockDevice::write`]. The device may refer to the shared memory until it returns, and no longer.
     fn write_shared(&self, sector: u64, data: &Payload, fua: bool) -> Result<(), IoError> {
         self.write(sector, data.bytes(), fua)
     }
 
-    /// Forgets `sectors` sectors: what they hold is not needed any more.
+    /// Discards `sectors` sectors: their data are no longer needed.
     fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError>;
 
     /// Makes `sectors` sectors read as zeros, faster than writing zeros would; they may be holes afterwards.
     fn zero(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError>;
 
-    /// Makes durable what was written before.
+    /// Makes all earlier writes durable.
     fn flush(&self) -> Result<(), IoError>;
 
     /// Visits the runs of `sectors` sectors from `sector` on, in order and without gaps: their length in sectors and
-    /// what is known of them. Neighbours may be alike. Ends early when `visit` breaks.
+    /// their state. Neighbouring runs may have the same state. Ends early when `visit` breaks.
     fn extents(
         &self,
         sector: u64,
@@ -105,11 +106,11 @@ pub trait BlockDevice: Send + Sync {
         visit: &mut dyn FnMut(u64, Extent) -> ControlFlow<()>,
     ) -> Result<(), IoError>;
 
-    /// Waits until a device of this kind would have answered what this thread has asked for since it last waited. Front ends
+    /// Waits until the modelled device would have answered the requests of this thread since its last call. Front ends
     /// call it before they send replies.
     fn settle(&self) {}
 
-    /// Is told that these sectors will be read soon.
+    /// Announces that these sectors will be read soon.
     fn prefetch(&self, _sector: u64, _sectors: u64) -> Result<(), IoError> {
         Ok(())
     }
@@ -118,7 +119,8 @@ pub trait BlockDevice: Send + Sync {
 /// The data of a request of [`write_zeros`].
 static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
 
-/// Writes zeros that stay allocated, for front ends whose clients ask for them without a hole. Several requests of the device.
+/// Writes zeros that stay allocated, for clients that ask for zeros without holes. Makes several requests to the
+/// device.
 pub(crate) fn write_zeros(device: &dyn BlockDevice, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
     let step = ZEROS.len() as u64 / SECTOR_BYTES;
     let mut done = 0;

@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{Shutdown, shutdown};
 
-/// What a client must send or take within a time in which its message or its replies do not get done: less is no progress.
+/// Bytes that a client must send or take within the time limit, if it does not complete a message or take all its
+/// replies in this time. Fewer bytes are no progress.
 pub(crate) const PROGRESS_BYTES: u64 = 64 << 10;
-/// How long a new client waits for the place of one that has to go.
+/// Time for which a new client waits for the place of a dropped client.
 const PLACE_WAIT: Duration = Duration::from_secs(1);
 
 /// State of a client's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Doing {
-    /// The client has not said what it wants.
+    /// The client has not chosen an export yet.
     Negotiating,
     /// It waits for a request.
     Idle,
@@ -25,30 +26,30 @@ pub(crate) enum Doing {
     Receiving,
     /// It waits for the client to take its replies.
     Sending,
-    /// It does what was asked for.
+    /// It performs a request.
     Working,
 }
 
-/// A client that is connected: its own thread uses the socket, others look at what it does and may shut it down.
+/// A connected client: its own thread uses the socket, other threads watch its state and may shut the socket down.
 #[derive(Debug)]
 pub(crate) struct Client {
     /// The socket.
     pub socket: OwnedFd,
-    /// Where it comes from; a Unix socket's client has no address.
+    /// Address of the client; a client of a Unix socket has none.
     address: Option<IpAddr>,
     came: Instant,
-    /// When its thread began to wait for what comes next, in milliseconds since it came.
+    /// Time at which its thread began to wait for data, in milliseconds since it connected.
     waits_since: AtomicU64,
-    /// Bytes received and sent. One thread writes this, so that it needs no locked instruction.
+    /// Bytes received and sent. Only one thread writes this, so no atomic addition is needed.
     moved: AtomicU64,
-    /// Messages that were done.
+    /// Completed messages.
     messages: AtomicU64,
     doing: AtomicU8,
     dropped: OnceLock<&'static str>,
 }
 
 impl Client {
-    /// A client that has come from that address.
+    /// A client connected from this address.
     pub fn new(socket: OwnedFd, address: Option<IpAddr>) -> Self {
         Self {
             socket,
@@ -82,7 +83,7 @@ impl Client {
         self.messages.load(Ordering::Relaxed)
     }
 
-    /// Where it comes from: the address of a TCP client. Others are on this machine.
+    /// Address of a TCP client; other clients are on this machine.
     pub fn address(&self) -> Option<IpAddr> {
         self.address.map(|address| address.to_canonical())
     }
@@ -107,18 +108,18 @@ impl Client {
         self.is_doing(Doing::Idle).then(|| now.saturating_duration_since(since))
     }
 
-    /// How long ago it came.
+    /// Time since it connected.
     pub fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.came)
     }
 
     /// Shuts the socket down, so that a blocked receive or send returns.
     pub fn shutdown(&self, how: Shutdown) {
-        // A client that has gone already is what this is for.
+        // An error means that the client has gone already, which is the aim.
         let _ = shutdown(&self.socket, how);
     }
 
-    /// Ends the connection for that reason.
+    /// Ends the connection, for the given reason.
     pub fn drop_because(&self, reason: &'static str) {
         let _ = self.dropped.set(reason);
         self.shutdown(Shutdown::Both);
@@ -130,7 +131,7 @@ impl Client {
     }
 }
 
-/// The part of an address by which its clients are counted: one customer of a provider has all addresses of an IPv6 /64.
+/// The part of an address by which its clients are counted: a customer of a provider owns all addresses of an IPv6 /64.
 fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -174,7 +175,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// How often to look.
+    /// Interval between two checks.
     pub fn tick(&self) -> Duration {
         let least = if self.idle.is_zero() { self.stall } else { self.stall.min(self.idle) };
         (least / 4).max(Duration::from_millis(5))
@@ -184,9 +185,9 @@ impl Patience {
 /// Why a client gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// All places are taken, and nobody has to go.
+    /// All places are taken, and no client may be replaced.
     Places,
-    /// There are as many from its address as may be.
+    /// Its address has the maximum number of connections.
     Address(IpAddr),
 }
 
@@ -196,7 +197,7 @@ struct Taken {
     progress: Progress,
 }
 
-/// The clients that are connected.
+/// The connected clients.
 #[derive(Debug)]
 pub(crate) struct Clients {
     places: Mutex<Vec<Option<Taken>>>,
@@ -204,7 +205,7 @@ pub(crate) struct Clients {
     per_address: usize,
 }
 
-/// The place of one client, given back when its thread ends in whatever way.
+/// The place of a client, released when its thread ends for any reason.
 #[derive(Debug)]
 pub(crate) struct Place<'c> {
     clients: &'c Clients,
@@ -270,7 +271,7 @@ impl Clients {
         }
     }
 
-    /// Lets every client's thread end: at once if it waits for the client, else when it has sent its replies, and after
+    /// Ends every client's thread: at once if it waits for data, else when it has sent its replies, and after
     /// `patience` in any case.
     pub fn dismiss(&self, patience: Duration) {
         let all = |places: &[Option<Taken>], how| places.iter().flatten().for_each(|taken| taken.client.shutdown(how));

@@ -1,4 +1,4 @@
-//! A small server beside the device: one question, one answer, and the connection is closed.
+//! A small server beside the device: each connection is one question and one answer.
 //!
 //! Clients are `bimetal stat` and collectors of metrics over HTTP. Each has a thread and one deadline of a few seconds for the
 //! whole conversation; late or overlong questions are not answered. Beyond the maximum number of clients the oldest is dropped.
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use crate::clients::{Client, Clients};
 use crate::nbd::{Address, Arrival, ListenError, Listener, Remote, Stop, Timed, next_arrival};
 
-/// Bytes of a question, at most.
+/// Maximum length of a question, in bytes.
 const QUESTION_BYTES: usize = 8 << 10;
 /// Deadline for a whole conversation.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Clients at once.
+/// Maximum number of clients at once.
 pub const CONVERSATIONS: usize = 16;
 
-/// A server of answers. It stops when it is dropped.
+/// A server that answers questions. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Endpoint {
     address: Address,
@@ -28,8 +28,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens at `address`, beyond the loopback only as `remote` says, and answers questions that end with `end`. Nothing is
-    /// encrypted.
+    /// Listens at `address` and answers questions that end with `end`. `remote` decides whether other machines may
+    /// connect. Nothing is encrypted.
     ///
     /// # Errors
     /// Nothing can listen there.
@@ -43,8 +43,9 @@ impl Endpoint {
         Self::with(address, remote, CONVERSATIONS, Some, converse)
     }
 
-    /// Listens at `address` for conversations of any kind, `places` of them at once. A further client takes the place of the one for
-    /// whose age `gives_way` returns most, and gets none if that returns nothing for all of them.
+    /// Listens at `address` for conversations of any kind, `places` of them at once. A further client replaces the
+    /// client with the highest value of `gives_way` for its age. It gets no place if `gives_way` returns `None` for all
+    /// clients.
     ///
     /// # Errors
     /// Nothing can listen there.
@@ -69,7 +70,7 @@ impl Endpoint {
         Ok(Self { address, stop, thread: Some(thread) })
     }
 
-    /// Where it listens, with the port that was chosen.
+    /// Address at which it listens, with the chosen port.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -84,7 +85,7 @@ impl Drop for Endpoint {
     }
 }
 
-/// Answers until it is stopped. Then those who have no answer yet do not get one.
+/// Answers questions until it is stopped. Questions that are pending then are not answered.
 fn serve(
     listener: Listener,
     (woken, stop): (&OwnedFd, &Stop),
@@ -155,7 +156,7 @@ mod tests {
             client.read_to_string(&mut answer).unwrap();
             assert_eq!(answer, question.to_uppercase());
         }
-        // One that goes away without a word, and one that never ends.
+        // A client that leaves without a question, and a question that never ends.
         drop(UnixStream::connect(&path).unwrap());
         let mut client = UnixStream::connect(&path).unwrap();
         client.write_all(&vec![b'x'; QUESTION_BYTES + 1]).unwrap();
@@ -186,18 +187,18 @@ mod tests {
         }
         assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
         for client in &mut slow[..3] {
-            assert_eq!(client.read(&mut [0; 8]).unwrap_or(0), 0, "it had to go");
+            assert_eq!(client.read(&mut [0; 8]).unwrap_or(0), 0, "it was not replaced");
         }
         let last = slow.last_mut().unwrap();
         last.write_all(b"i\n").unwrap();
         assert_eq!(last.read(&mut [0; 8]).unwrap(), 3);
-        // Those who are in the middle of it do not keep it from stopping.
+        // Clients in the middle of a question do not delay the stop.
         let start = Instant::now();
         drop(endpoint);
         assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     }
 
-    /// A byte now and then gives nobody more time.
+    /// Sending a byte now and then does not extend the deadline.
     #[test]
     fn a_conversation_has_one_deadline() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();

@@ -1,4 +1,4 @@
-//! How a store is: what a drive says of itself, in the words of its SMART log, and what only a simulator knows.
+//! Health of a store: the figures of a drive's SMART log, and figures that only a simulator has.
 
 pub mod figures;
 mod openmetrics;
@@ -16,87 +16,88 @@ use crate::store::{Status, Store, Times};
 /// Sectors of a data unit of the SMART log.
 const UNIT_SECTORS: u64 = 1000;
 
-/// How a store is.
+/// Health of a store.
 #[derive(Clone, Debug, Serialize)]
 pub struct Health {
     /// Version of this program.
     pub bimetal: &'static str,
     /// Name of the scheme.
     pub scheme: String,
-    /// Bytes that the host sees.
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
-    /// Bytes of them that hold data.
+    /// Bytes that hold data.
     pub data_bytes: u64,
-    /// Bytes that the host has read since the store was made.
+    /// Bytes that the host has read since the store was created.
     pub host_read_bytes: u64,
-    /// Bytes that it has written.
+    /// Bytes that the host has written since then.
     pub host_write_bytes: u64,
-    /// What a drive says of itself.
+    /// The SMART log.
     pub smart: Smart,
-    /// What was counted on the modelled device: operations and wear since the store was made, responses since it was opened.
+    /// Figures of the modelled device: operations and wear since the store was created, responses since it was opened.
     pub device: Report,
     /// What keeps it.
     pub store: StoreFigures,
 }
 
-/// The SMART / health log of NVMe, with the keys of nvme-cli. What a store has no such thing as is left out: temperature.
+/// The SMART / health log of NVMe, with the keys of nvme-cli. Fields that do not apply to a store, such as the
+/// temperature, are omitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Smart {
-    /// Bit 2: it has media errors or wears beyond its endurance. Bit 3: it is read-only because a file failed.
+    /// Bit 2: the store has media errors or is worn beyond its endurance. Bit 3: it is read-only because a file failed.
     pub critical_warning: u8,
-    /// Percent of the replacement blocks that are left in the region with the fewest; 100 where blocks do not fail.
+    /// Remaining replacement blocks of the region with the fewest, in percent; 100 if blocks do not fail.
     pub avail_spare: u8,
-    /// Percent of the endurance of the most worn region that is used up, by its mean erase count; at most 255.
+    /// Used endurance of the most worn region, by its mean erase count, in percent; at most 255.
     pub percent_used: u8,
     /// Thousands of 512-byte units that the host has read, rounded up.
     pub data_units_read: u64,
-    /// Likewise written.
+    /// Thousands of 512-byte units that the host has written, rounded up.
     pub data_units_written: u64,
-    /// Reads. A request of more than 128 KiB is several.
+    /// Reads. A request of more than 128 KiB counts as several.
     pub host_read_commands: u64,
     /// Writes, likewise.
     pub host_write_commands: u64,
-    /// Minutes for which the modelled device was busy with them.
+    /// Minutes for which the modelled device was busy with host requests.
     pub controller_busy_time: u64,
-    /// How often the store was opened to be written.
+    /// Number of openings for writing.
     pub power_cycles: u64,
-    /// For how many hours it was open.
+    /// Hours for which the store was open.
     pub power_on_hours: u64,
-    /// How often it was not closed.
+    /// Number of openings that did not end with a close.
     pub unsafe_shutdowns: u64,
     /// Damaged pages found.
     pub media_errors: u64,
-    /// The same.
+    /// Equal to `media_errors`.
     pub num_err_log_entries: u64,
 }
 
 /// What keeps a store.
 #[derive(Clone, Debug, Serialize)]
 pub struct StoreFigures {
-    /// Requests and idle times since it was made.
+    /// Requests and idle times since it was created.
     pub events: u64,
-    /// Those that no commit has made durable yet.
+    /// Requests and idle times that are not durable yet.
     pub events_pending: u64,
     /// Commits since it was opened.
     pub commits: u64,
     /// Checkpoints since it was opened.
     pub checkpoints: u64,
-    /// How long its work on files took since it was opened: histograms, for OpenMetrics alone.
+    /// Histograms of the durations of file operations since it was opened, only for OpenMetrics.
     #[serde(skip)]
     pub times: Times,
-    /// Bytes of journal since the last one.
+    /// Bytes of journal since the last checkpoint.
     pub journal_bytes: u64,
-    /// Reads since it was opened that found their data lost.
+    /// Reads since it was opened whose data were lost.
     pub failed_reads: u64,
-    /// Bytes of memory for what is known of the device: by the scheme and by the store.
+    /// Bytes of memory for metadata of the scheme and of the store.
     pub metadata_bytes: u64,
-    /// Bytes of memory for data on their way.
+    /// Bytes of memory for data in transit.
     pub buffer_bytes: u64,
     /// Whether writes are refused now: the store is open for reading only, or a file has failed.
     pub read_only: bool,
-    /// Whether writes are refused until there is room in the file system.
+    /// Whether writes are refused until the file system has space.
     pub no_room: bool,
-    /// Why nothing is written any more, if so.
+    /// The reason for which writes are refused, if a file has failed.
     pub failure: Option<String>,
 }
 
@@ -104,7 +105,7 @@ const MEDIA_WARNING: u8 = 1 << 2;
 const READ_ONLY_WARNING: u8 = 1 << 3;
 
 impl Health {
-    /// The part of the write cache in front of slower cells or a disk whose data must be moved there before its room is free;
+    /// The used share of the write cache in front of slower cells or a disk: data that must be moved there to free it;
     /// `None` where there is no such cache.
     pub fn cache_used(&self) -> Option<f64> {
         let metrics = &self.device.metrics.0;
@@ -120,7 +121,7 @@ impl Health {
         used.is_finite().then_some(used)
     }
 
-    /// How a store is now.
+    /// Current health of a store.
     pub fn of(store: &Store) -> Self {
         let status = store.status();
         let resolved = store.resolved();
@@ -177,7 +178,7 @@ impl Smart {
     }
 }
 
-/// Percent of the replacement blocks that are left where they are fewest, rounded down; 100 where there is nothing to replace.
+/// Remaining replacement blocks of the region with the fewest, in percent, rounded down; 100 if no region has any.
 fn avail_spare(status: &Status, regions: &[SimRegion]) -> u8 {
     let spare = |(counts, region): (&FaultCounts, &SimRegion)| {
         let all = u64::from(region.faults.replacement_blocks);

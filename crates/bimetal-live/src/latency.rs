@@ -76,7 +76,8 @@ impl Snapshot {
         self.counts[bucket..].iter().sum()
     }
 
-    /// The upper bound of each bucket, in seconds, and how many are in it and in no bucket before it. The last bound is infinite.
+    /// The upper bound of each bucket, in seconds, and its count, without those of earlier buckets. The last bound is
+    /// infinite.
     pub fn buckets(&self) -> [(f64, u64); BUCKETS] {
         let bound_s = |bucket: usize| BOUNDS_NS.get(bucket).map_or(f64::INFINITY, |&ns| ns as f64 / 1e9);
         std::array::from_fn(|bucket| (bound_s(bucket), self.counts[bucket]))

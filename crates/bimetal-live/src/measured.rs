@@ -29,7 +29,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::WriteFua, Self::Trim, Self::Zero, Self::Flush];
 
     fn write(fua: bool) -> Self {
@@ -63,9 +63,9 @@ struct Gauge {
 /// Figures of one operation since the meter was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OperationFigures {
-    /// Which one.
+    /// The operation.
     pub operation: Operation,
-    /// Requests, by how long they took.
+    /// Histogram of the durations of requests.
     pub latency: Snapshot,
     /// Bytes that successful requests read, wrote, trimmed or zeroed.
     pub bytes: u64,
@@ -74,7 +74,7 @@ pub struct OperationFigures {
 }
 
 impl Meter {
-    /// Performs and times a request that concerns `bytes` bytes.
+    /// Performs and times a request of `bytes` bytes.
     fn time(
         &self,
         operation: Operation,
@@ -106,14 +106,14 @@ impl Meter {
     }
 }
 
-/// A device all of whose requests a meter sees.
+/// A device whose requests are recorded by a meter.
 pub struct Measured {
     device: Arc<dyn BlockDevice>,
     meter: Arc<Meter>,
 }
 
 impl Measured {
-    /// Has `meter` see all requests to `device`.
+    /// Records all requests to `device` in `meter`.
     pub fn new(device: Arc<dyn BlockDevice>, meter: Arc<Meter>) -> Self {
         Self { device, meter }
     }

@@ -1,14 +1,14 @@
-//! A device in memory: for tests, and for what a server costs without a store behind it.
+//! A device in memory, for tests and for measuring the cost of a server without a store.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};
 
-/// Sectors of a page, the grain at which holes are remembered.
+/// Sectors of a page, the granularity of holes.
 const PAGE_SECTORS: u64 = 8;
 
-/// A device that keeps its sectors in memory. Nothing of it is durable.
+/// A device that keeps its sectors in memory. Nothing is durable.
 #[derive(Debug)]
 pub struct MemoryDevice {
     sectors: u64,
@@ -18,12 +18,12 @@ pub struct MemoryDevice {
 #[derive(Debug)]
 struct Pages {
     bytes: Vec<u8>,
-    /// Whether something was written to the page since it was last trimmed.
+    /// Whether each page was written since its last trim.
     written: Vec<bool>,
 }
 
 impl MemoryDevice {
-    /// A device of `sectors` sectors, all of them holes. The system gives it memory as it is written.
+    /// A device of `sectors` sectors, all of them holes. The system allocates memory when sectors are written.
     pub fn new(sectors: u64) -> Self {
         let pages = Pages {
             bytes: vec![0; (sectors * SECTOR_BYTES) as usize],
@@ -85,7 +85,7 @@ impl BlockDevice for MemoryDevice {
     fn zero(&self, sector: u64, sectors: u64, _fua: bool) -> Result<(), IoError> {
         let range = self.bytes_of(sector, sectors)?;
         let mut pages = self.writer()?;
-        // Holes are zeros already: leaving them alone leaves them without memory.
+        // Holes are zeros already; skipping them allocates no memory.
         for page in sector / PAGE_SECTORS..(sector + sectors).div_ceil(PAGE_SECTORS) {
             if pages.written[page as usize] {
                 let page_bytes = (page * PAGE_SECTORS * SECTOR_BYTES) as usize;

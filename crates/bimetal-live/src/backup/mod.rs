@@ -1,10 +1,11 @@
 //! Backups of a device while it is used: its state at the moment at which the backup begins.
 //!
-//! The device is copied chunk by chunk. A write, trim or zeroing of a chunk that is not copied yet copies the chunk first. Reads, and
-//! changes of copied chunks, do not wait. A backup begins between two changes, so that it has each of them whole or not at all.
+//! The device is copied chunk by chunk. A write, trim or zeroing of a chunk that is not copied yet copies the chunk
+//! first. Reads, and changes of copied chunks, do not wait. A backup begins between two changes, so it contains each
+//! change completely or not at all.
 //!
-//! [`Backups`] belongs to a device, [`BackedUp`] is that device for those who change it, and a [`Sink`] takes what is copied. `wire` has
-//! how it gets to another process.
+//! [`Backups`] belongs to a device. [`BackedUp`] wraps the device for all who change it. A [`Sink`] takes the copied
+//! sectors. `wire` transfers a backup to another process.
 
 pub mod wire;
 
@@ -16,10 +17,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use crate::block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES};
 use crate::store::read_range;
 
-/// Sectors that are copied at once.
+/// Sectors of a chunk, the unit of copying.
 pub const CHUNK_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 
-/// Takes what is copied, each sector that holds data once, in any order.
+/// Takes the copied sectors: each sector that holds data once, in any order.
 pub trait Sink: Send {
     /// Takes sectors.
     ///
@@ -27,20 +28,20 @@ pub trait Sink: Send {
     /// The backup ends.
     fn take(&mut self, sector: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Is told of sectors that cannot be read.
+    /// Records sectors that cannot be read.
     ///
     /// # Errors
     /// The backup ends.
     fn lose(&mut self, sector: u64, sectors: u64) -> io::Result<()>;
 }
 
-/// What is known of the chunks of a backup.
+/// State of the chunks of a backup.
 #[derive(Debug)]
 struct Chunks {
     is_copied: Vec<bool>,
-    /// Those that somebody copies at this moment.
+    /// Chunks that a thread copies now.
     underway: Vec<usize>,
-    /// The backup has ended, and nobody copies anything any more.
+    /// The backup has ended; no further chunks are copied.
     is_over: bool,
     failure: Option<io::Error>,
 }
@@ -102,7 +103,7 @@ impl Backup {
         lost.iter().try_for_each(|&(sector, sectors)| sink.lose(sector, sectors))
     }
 
-    /// Sectors are about to be changed: copies all chunks that have any of them.
+    /// Copies all chunks that contain any of these sectors, which are about to be changed.
     fn preserve(&self, sector: u64, sectors: u64) {
         let end = sector.saturating_add(sectors).min(self.source.sectors());
         for chunk in sector / CHUNK_SECTORS..end.div_ceil(CHUNK_SECTORS) {
@@ -111,16 +112,16 @@ impl Backup {
     }
 }
 
-/// The backups of a device, of which there is one at a time.
+/// The backups of a device, one at a time.
 pub struct Backups {
     source: Arc<dyn BlockDevice>,
     is_taken: AtomicBool,
-    /// Who changes the device holds it to be read.
+    /// Changes of the device hold its read lock.
     current: RwLock<Option<Arc<Backup>>>,
 }
 
 impl Backups {
-    /// Of a device that is changed through [`BackedUp`] only.
+    /// Backups of `source`, which may be changed through [`BackedUp`] only.
     pub fn new(source: Arc<dyn BlockDevice>) -> Self {
         Self { source, is_taken: AtomicBool::new(false), current: RwLock::new(None) }
     }
@@ -136,7 +137,7 @@ impl Backups {
         Some(Running { backups: self, backup, next: 0 })
     }
 
-    /// Lets a change of sectors happen.
+    /// Performs a change of sectors, after their chunks were copied to the backup.
     fn change<T>(&self, sector: u64, sectors: u64, change: impl FnOnce() -> T) -> T {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(backup) = &*current {
@@ -185,14 +186,14 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A device for those who change it while backups of it are made.
+/// A device that may be changed while backups of it are made.
 pub struct BackedUp {
     device: Arc<dyn BlockDevice>,
     backups: Arc<Backups>,
 }
 
 impl BackedUp {
-    /// `device` is what `backups` are made of, or a layer over it.
+    /// `device` is the source of `backups`, or a layer over it.
     pub fn new(device: Arc<dyn BlockDevice>, backups: Arc<Backups>) -> Self {
         Self { device, backups }
     }
@@ -262,7 +263,7 @@ mod tests {
     /// Eight chunks, and a part of one.
     const SECTORS: u64 = 8 * CHUNK_SECTORS + 100;
 
-    /// What a backup brought: bytes, and for each sector how often it came. It fails after some sectors.
+    /// Result of a backup: bytes, and the number of copies of each sector. It fails after a number of sectors.
     struct Brought {
         bytes: Vec<u8>,
         times: Vec<u8>,
@@ -326,7 +327,7 @@ mod tests {
             let (before, image) = (content(&used), Image::new(u64::MAX));
             let mut running = backups.begin(Box::new(image.clone())).unwrap();
             loop {
-                // Sometimes most chunks are copied by those who change them.
+                // Sometimes most chunks are copied because they are changed.
                 (0..below(&mut state, 6)).for_each(|_| change(&used, &mut state));
                 if running.step().unwrap().is_break() {
                     break;

@@ -1,7 +1,7 @@
-//! A backup on its way from a server to another process, over a Unix socket.
+//! Transfer of a backup from a server to another process, over a Unix socket.
 //!
-//! The client asks for a description (`describe` and a line feed), makes the new store, and lets the backup begin (`begin` and a line
-//! feed). The numbers of the answers are little-endian. The description:
+//! The client asks for a description (`describe` and a line feed), creates the new store, and starts the backup
+//! (`begin` and a line feed). The numbers of the answers are little-endian. The description:
 //!
 //! ```text
 //! 0    u32   magic `BMBU`
@@ -47,17 +47,17 @@ const DATA: u32 = 1;
 const LOST: u32 = 2;
 const END: u32 = 3;
 const REFUSED: u32 = 4;
-/// Bytes of a text, and sectors of a record, at most.
+/// Maximum number of bytes of a text, and of sectors of a record.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 const SECTORS_MAX: u64 = 1 << 16;
 
 const DESCRIBE: &[u8] = b"describe\n";
 const BEGIN: &[u8] = b"begin\n";
-/// For how long a client may take for a question or a record: those who change the device may wait for it.
+/// Time limit for a client to send a question or to take a record. Writers of the device may have to wait for it.
 const STALL: Duration = Duration::from_secs(10);
-/// For how long a client may make its store.
+/// Time limit for a client to create its store.
 const PREPARATION: Duration = Duration::from_secs(3600);
-/// For how long a client waits for the server.
+/// Time for which a client waits for the server.
 const SILENCE: Duration = Duration::from_secs(60);
 
 fn record(kind: u32, sector: u64, sectors: u64) -> [u8; RECORD_BYTES] {
@@ -68,13 +68,13 @@ fn record(kind: u32, sector: u64, sectors: u64) -> [u8; RECORD_BYTES] {
     bytes
 }
 
-/// Sends all of it to a client that takes it in time.
+/// Sends all parts to a client. Fails if the client does not take them in time.
 fn send(client: &Arc<Client>, parts: [&[u8]; 2]) -> io::Result<()> {
     let mut socket = Timed::new(Arc::clone(client), Instant::now() + STALL, Duration::ZERO);
     parts.into_iter().try_for_each(|part| socket.write_all(part))
 }
 
-/// Sends what is copied to a client.
+/// Sends the copied sectors to a client.
 struct Sending {
     client: Arc<Client>,
     sent: Arc<AtomicU64>,
@@ -93,7 +93,7 @@ impl Sink for Sending {
     }
 }
 
-/// Serves a client that asks for a backup of a store, until it has it or is gone.
+/// Serves a client that asks for a backup of a store, until the backup is complete or the client is gone.
 ///
 /// # Errors
 /// The client has gone, was too slow, or asked for something else; the store is being stopped.
@@ -134,7 +134,7 @@ fn expect(client: &Arc<Client>, line: &[u8], patience: Duration) -> io::Result<(
     if asked == line { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
-/// A store that somebody serves, as a source of a copy: its state at the moment at which it is read.
+/// A served store as the source of a copy: its state at the moment at which the copy begins.
 pub struct Served {
     server: BufReader<UnixStream>,
     sectors: u64,
@@ -143,10 +143,9 @@ pub struct Served {
 }
 
 impl Served {
-    /// Asks the server at that socket.
+    /// Asks the server at `socket`.
     ///
-    /// # Errors
-    /// None listens there, or it does not answer as one does.
+    /// # Errors No server listens there, or the answer is not that of a server of this version.
     pub fn connect(socket: &Path) -> io::Result<Self> {
         Self::over(UnixStream::connect(socket)?)
     }
@@ -266,7 +265,7 @@ mod tests {
         store.write(8, &[1; 4096], true).unwrap();
         store.write(64, &[2; 4096], true).unwrap();
         let length = storage.bytes("region0.flash").len();
-        // The first page that was written.
+        // Damages the first page that was written.
         storage.flip("region0.flash", (4096 + 5) * 8);
         assert!(length > 4096 && store.sectors() < CHUNK_SECTORS);
         let backups = Backups::new(Arc::<Store>::clone(&store));
@@ -303,7 +302,7 @@ mod tests {
         let refusal = runs(&mut second).unwrap_err().to_string();
         assert!(refusal.contains("`the server`: another backup"), "{refusal}");
         serving.join().unwrap().unwrap();
-        // Nobody is there to take what the write is about to change.
+        // No client takes the data that the write is about to change.
         used.write(8, &[2; 4096], false).unwrap();
         assert_eq!(running.unwrap().step().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
         let (gone, serving) = ask();

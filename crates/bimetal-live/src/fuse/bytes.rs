@@ -28,8 +28,8 @@ impl Bytes {
         self.device.sectors() * SECTOR_BYTES
     }
 
-    /// Reads `bytes` bytes from `offset` on, and no further than the end of the device. `buffer` is where the device puts its
-    /// sectors; it grows as needed.
+    /// Reads `bytes` bytes from `offset` on, up to the end of the device. The device reads its sectors into `buffer`,
+    /// which grows as needed.
     pub fn read<'b>(&self, offset: u64, bytes: usize, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], IoError> {
         let end = self.end(offset, bytes as u64);
         if offset >= end {
@@ -45,7 +45,8 @@ impl Bytes {
         Ok(&buffer[start..start + (end - offset) as usize])
     }
 
-    /// Writes `data` from `offset` on, as far as the device goes; durable on return if `sync`. Returns the number of bytes.
+    /// Writes `data` from `offset` on, up to the end of the device; durable on return if `sync`. Returns the number of
+    /// bytes.
     ///
     /// # Errors
     /// [`IoError::NoSpace`] at the end of the device, and the errors of the device.
@@ -67,7 +68,7 @@ impl Bytes {
         Ok(data.len())
     }
 
-    /// Makes `bytes` bytes from `offset` on read as zeros, as far as the device goes.
+    /// Makes `bytes` bytes from `offset` on read as zeros, up to the end of the device.
     pub fn zero(&self, offset: u64, bytes: u64) -> Result<(), IoError> {
         let end = self.end(offset, bytes);
         if offset >= end {
@@ -92,7 +93,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// The first byte from `offset` on that is in an extent of that kind. The end of the device is a hole.
+    /// The first byte from `offset` on in an extent of this kind. The end of the device is a hole.
     pub fn seek(&self, offset: u64, kind: Extent) -> Result<Option<u64>, IoError> {
         let size = self.size();
         if offset >= size {
@@ -111,17 +112,17 @@ impl Bytes {
         Ok(found.or((kind == Extent::Hole).then_some(size)))
     }
 
-    /// Makes durable what was written before.
+    /// Makes all earlier writes durable.
     pub fn flush(&self) -> Result<(), IoError> {
         self.device.flush()
     }
 
-    /// Waits until a device of this kind would have answered.
+    /// Waits until the modelled device would have answered.
     pub fn settle(&self) {
         self.device.settle();
     }
 
-    /// The end of a request.
+    /// The end of a request, at most the end of the device.
     fn end(&self, offset: u64, bytes: u64) -> u64 {
         offset.saturating_add(bytes).min(self.size())
     }
@@ -173,7 +174,7 @@ mod tests {
         meter.figures()[operation as usize].latency.count()
     }
 
-    /// Reads, writes and zeroing at random offsets, beside a plain array.
+    /// Reads, writes and zeroing at random offsets, compared with a plain array.
     #[test]
     fn any_range_is_read_written_and_zeroed() {
         let (bytes, _) = bytes();
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(bytes.zero(u64::MAX, u64::MAX), Ok(()));
     }
 
-    /// Whole sectors are one request; of parts only the sectors at the ends are read, and one write follows.
+    /// Whole sectors are one request. Otherwise only the sectors at the ends are read, and one write follows.
     #[test]
     fn a_request_is_one_of_the_device() {
         let (bytes, meter) = bytes();
@@ -246,7 +247,7 @@ mod tests {
                     }
                 });
             }
-            // Whole sectors beside them, which they share with nobody.
+            // Writes of whole sectors next to them, which no other thread writes.
             scope.spawn(move || {
                 for round in 1..=200_u8 {
                     bytes.write(2048, &[round; 512], false).unwrap();

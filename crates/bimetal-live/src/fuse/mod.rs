@@ -1,14 +1,14 @@
-//! FUSE: a device as one file, which `mkfs.ext4` and `mount -o loop` take as it is.
+//! FUSE: a device as one file, which `mkfs.ext4` and `mount -o loop` can use directly.
 //!
-//! A [`Mount`] puts a file system of one file, its root, upon a file. Threads of its own serve it, each one request at a time.
-//! Other front ends may serve the same device meanwhile. Writes of parts of a sector lose nothing to other writes of the
-//! file; against those of another front end they are not protected.
+//! A [`Mount`] mounts a file system of one file, its root, over a file. Its threads serve one request at a time each.
+//! Other front ends may serve the same device meanwhile. Writes of parts of a sector are atomic with respect to other
+//! writes of the file, but not to writes of another front end.
 //!
 //! | subject | module |
 //! |---|---|
 //! | requests of any bytes, over whole sectors | `bytes` |
-//! | what the kernel asks for | `operations` |
-//! | the file that is mounted upon | `place` |
+//! | the kernel's requests | `operations` |
+//! | the file over which the device is mounted | `place` |
 
 mod bytes;
 mod error;
@@ -32,29 +32,29 @@ use place::Place;
 pub use error::MountError;
 pub use place::check;
 
-/// Threads that serve requests. A thread waits while its request becomes durable: those that wait at once share a commit.
+/// Threads that serve requests. A thread waits until its request is durable; threads that wait at the same time share a
+/// commit.
 const THREADS: usize = 16;
-/// Files that a mount has open.
+/// Number of files that a mount keeps open.
 pub const OPEN_FILES: usize = THREADS + 1;
-/// How long clients have to close the file when it is to be unmounted.
+/// Time that clients have to close the file before it is unmounted.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Time between two attempts to unmount.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A device that is shown as a file, until this is dropped: then requests under way end, and the file is unmounted.
+/// A device shown as a file. Dropping this waits for requests under way and unmounts the file.
 pub struct Mount {
     gate: Gate,
     is_ending: Arc<AtomicBool>,
-    /// Closed when there is nothing mounted any more.
+    /// Closed when the file is unmounted.
     unmounted: Receiver<()>,
     place: Place,
 }
 
 impl Mount {
-    /// Shows `device` at `file`, which must be empty, or is made. It is served from now on.
+    /// Shows `device` at `file`, which must be empty or missing; a missing file is created. It is served from now on.
     ///
-    /// # Errors
-    /// Something else is there, or the system has no FUSE, or not for this process.
+    /// # Errors The file cannot be used, or the system has no FUSE, or this process may not use it.
     pub fn new(file: &Path, device: Arc<dyn BlockDevice>) -> Result<Self, MountError> {
         let place = Place::take(file)?;
         let (sectors, read_only) = (device.sectors(), device.read_only());
@@ -66,13 +66,13 @@ impl Mount {
             MountOption::NoExec,
             if read_only { MountOption::RO } else { MountOption::RW },
         ];
-        // As with a socket of its own, nobody but this user may use it.
+        // Only this user may use it, as with a socket of the server.
         config.acl = SessionACL::Owner;
         config.n_threads = Some(THREADS);
         config.clone_fd = true;
         let refused = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => MountError::NoHelper(file.into()),
-            // The helper's own words end their line.
+            // The helper prints its own message, with the end of the line.
             _ => {
                 let source = io::Error::new(source.kind(), source.to_string().trim().trim_end_matches(';').to_owned());
                 MountError::System { file: file.into(), source }
@@ -90,12 +90,12 @@ impl Mount {
         Ok(Self { gate, is_ending, unmounted, place })
     }
 
-    /// Where the device is shown, from the root on.
+    /// Absolute path at which the device is shown.
     pub fn file(&self) -> &Path {
         self.place.path()
     }
 
-    /// Unmounts the file as soon as nobody has it open. Those who do not close it lose it.
+    /// Unmounts the file as soon as no process has it open, and in any case after [`PATIENCE`].
     fn unmount(&self) {
         let file = self.place.path().display();
         let patience = Instant::now() + PATIENCE;
@@ -107,7 +107,7 @@ impl Mount {
                 thread::sleep(ATTEMPT_PAUSE);
                 continue;
             }
-            // From here on nothing changes on the device.
+            // From here on no request changes the device.
             self.gate.close();
             tracing::warn!(%file, %error, "a client keeps the file open: it gets errors from now on");
             if let Err(error) = self.place.unmount(true) {
@@ -131,7 +131,7 @@ impl Drop for Mount {
     }
 }
 
-/// Serves until nothing is mounted any more.
+/// Serves requests until the file is unmounted.
 fn serve(session: Session<Disk>, is_ending: &AtomicBool, _ended: Sender<()>) {
     let served = session.run();
     match served {

@@ -1,7 +1,8 @@
-//! The file's operations, as the kernel asks for them.
+//! The operations of the file, as requested by the kernel.
 //!
-//! The kernel keeps no copy of the data (`FOPEN_DIRECT_IO`): NBD clients change the same device, and a page that the kernel had
-//! read before would hide that. A file system that is mounted through a loop device has the page cache of that device.
+//! The kernel keeps no copy of the data (`FOPEN_DIRECT_IO`): NBD clients may change the same device, and a page cached
+//! by the kernel would hide their changes. A file system that is mounted through a loop device uses the page cache of
+//! that device.
 
 use std::cell::RefCell;
 use std::io;
@@ -20,22 +21,22 @@ use crate::block_device::{BlockDevice, Extent, IoError, SECTOR_BYTES};
 
 /// Largest request. The kernel has no larger ones unless `fs.fuse.max_pages_limit` is raised.
 const REQUEST_BYTES: u32 = 1 << 20;
-/// Requests of asynchronous I/O that the kernel sends before answers come.
+/// Maximum number of outstanding requests of asynchronous I/O.
 const BACKGROUND_REQUESTS: u16 = 64;
-/// How long the kernel need not ask again for attributes, none of which changes.
+/// Time for which the kernel may cache attributes, none of which changes.
 const ATTRIBUTES_LAST: Duration = Duration::from_secs(3600);
 /// Unit of discards of a loop device over the file, and the preferred size of requests.
 const BLOCK_BYTES: u32 = 4096;
-/// `whence` of `lseek`, in the kernel's numbers. It answers the other kinds itself.
+/// `whence` of `lseek`, in the kernel's numbers. The kernel handles the other kinds itself.
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
 
 thread_local! {
-    /// Sectors that were read, on their way to the kernel: as long as the longest read of this thread.
+    /// Buffer for sectors read for the kernel, as long as the longest read of this thread.
     static SECTORS: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A device until it is taken away. Requests under way then end first, and later ones are refused.
+/// A device that can be closed: this waits for requests under way, and later requests are refused.
 #[derive(Clone)]
 pub struct Gate(Arc<RwLock<Option<Bytes>>>);
 
@@ -44,12 +45,12 @@ impl Gate {
         Self(Arc::new(RwLock::new(Some(Bytes::new(device)))))
     }
 
-    /// Waits for the requests under way. There are none afterwards.
+    /// Waits for the requests under way, and refuses later ones.
     pub fn close(&self) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Performs a request, and waits until a device of this kind would have answered.
+    /// Performs a request, and waits until the modelled device would have answered.
     fn with<T>(&self, request: impl FnOnce(&Bytes) -> Result<T, IoError>) -> Result<T, Errno> {
         let bytes = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let Some(bytes) = bytes.as_ref() else { return Err(Errno::ESHUTDOWN) };
@@ -59,7 +60,7 @@ impl Gate {
     }
 }
 
-/// What the kernel is told of an error of the device.
+/// The error number for the kernel.
 fn errno(error: IoError) -> Errno {
     match error {
         IoError::Io => Errno::EIO,
@@ -82,7 +83,7 @@ impl Disk {
         let attributes = FileAttr {
             ino: INodeNo::ROOT,
             size: sectors * SECTOR_BYTES,
-            // All of it, holes or not: programs take a file without blocks for one without data.
+            // All sectors, including holes: programs assume that a file without blocks has no data.
             blocks: sectors,
             atime: now,
             mtime: now,
@@ -110,7 +111,7 @@ fn reply_empty(done: Result<(), Errno>, reply: ReplyEmpty) {
 
 impl Filesystem for Disk {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // A kernel without one of these is slower, and that is all. What is refused names the nearest value.
+        // A kernel without one of these is only slower. A refusal returns the nearest allowed value.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_write(REQUEST_BYTES);
         let _ = config.set_max_background(BACKGROUND_REQUESTS);
@@ -121,7 +122,7 @@ impl Filesystem for Disk {
         reply.attr(&ATTRIBUTES_LAST, &self.attributes);
     }
 
-    /// Times may be set, and mean nothing. A size that is no other is no change.
+    /// Setting times has no effect. Setting the size succeeds only if it is the current size.
     fn setattr(
         &self,
         _: &Request,
@@ -150,7 +151,7 @@ impl Filesystem for Disk {
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let flags = FopenFlags::FOPEN_DIRECT_IO
             | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
-            // Closing the file makes nothing durable, as with every disk.
+            // Closing the file makes nothing durable, as with a disk.
             | FopenFlags::FOPEN_NOFLUSH;
         reply.opened(FileHandle(0), flags);
     }
@@ -172,7 +173,7 @@ impl Filesystem for Disk {
         });
     }
 
-    /// A file that was opened with `O_SYNC` or `O_DSYNC`, and a write with `RWF_DSYNC`, say so with each write.
+    /// Each write of a file opened with `O_SYNC` or `O_DSYNC`, and each write with `RWF_DSYNC`, has these flags.
     fn write(
         &self,
         _: &Request,
@@ -192,7 +193,7 @@ impl Filesystem for Disk {
         }
     }
 
-    /// A kernel that does not know `FOPEN_NOFLUSH` tells of a file that is closed.
+    /// A kernel without `FOPEN_NOFLUSH` calls this when a file is closed.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }
@@ -201,7 +202,7 @@ impl Filesystem for Disk {
         reply_empty(self.gate.with(Bytes::flush), reply);
     }
 
-    /// Holes and zeros read as zeros afterwards. Room is not reserved: the store has it, or is sparse.
+    /// Holes and zeroed ranges read as zeros afterwards. Space is not reserved: the store has it already, or is sparse.
     fn fallocate(
         &self,
         _: &Request,

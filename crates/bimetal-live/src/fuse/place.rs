@@ -1,4 +1,4 @@
-//! The file at which a device is mounted: what may be there before, and what is there afterwards.
+//! The file over which a device is mounted: checks before mounting, unmounting and removal.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -14,21 +14,20 @@ use super::error::MountError;
 
 /// The kernel's side of FUSE.
 const DRIVER: &str = "/dev/fuse";
-/// The program that mounts for users who may not.
+/// The program that mounts for users without that privilege.
 const HELPER: &str = "fusermount3";
 
 /// A file to mount at.
 #[derive(Debug)]
 pub struct Place {
     path: PathBuf,
-    /// The file that was made for this, by device and inode: it is removed in the end.
+    /// Device and inode of the file, if it was created for the mount. Such a file is removed at the end.
     made: Option<(u64, u64)>,
 }
 
 /// Checks that a device can be shown at `file`.
 ///
-/// # Errors
-/// Something is there that would be hidden, or that is no regular file, or FUSE is not to be had on this machine.
+/// # Errors The mount would hide data, the path is not a regular file, or this machine has no usable FUSE.
 pub fn check(file: &Path) -> Result<(), MountError> {
     let system = |source: io::Error| MountError::System { file: file.into(), source };
     match found(file) {
@@ -58,17 +57,17 @@ fn found(file: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// Whether something is mounted at `file`. Linux before 5.8 does not tell; then its content tells what is hidden.
+/// Whether a file system is mounted at `file`. Linux before 5.8 does not report this; then only the content of the file
+/// is checked.
 fn is_mounted(file: &Path) -> io::Result<bool> {
     let told = rustix::fs::statx(rustix::fs::CWD, file, AtFlags::empty(), StatxFlags::TYPE)?;
     Ok(told.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 impl Place {
-    /// Takes `file`, which is made if it is not there.
+    /// Takes `file`, which is created if it is missing.
     ///
-    /// # Errors
-    /// As of [`check`], and the file cannot be made.
+    /// # Errors The errors of [`check`], and the file cannot be created.
     pub fn take(file: &Path) -> Result<Self, MountError> {
         check(file)?;
         let system = |source: io::Error| MountError::System { file: file.into(), source };
@@ -82,12 +81,12 @@ impl Place {
         Ok(place)
     }
 
-    /// Where it is, from the root on.
+    /// Its absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Unmounts the file; if `lazy`, even if it is open: it is there no more, and those who have it open keep it.
+    /// Unmounts the file. If `lazy`, it is unmounted even if it is open; processes that have it open keep it.
     ///
     /// # Errors
     /// It is open, or the system refused.
@@ -95,7 +94,7 @@ impl Place {
         let flags = if lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
         match rustix::mount::unmount(&self.path, flags | UnmountFlags::NOFOLLOW) {
             Err(Errno::PERM) => {}
-            // Nothing is mounted there: the user has unmounted it lazily.
+            // Not mounted any more: the user has unmounted it lazily.
             Err(Errno::INVAL) => return Ok(()),
             done => return Ok(done?),
         }
@@ -111,7 +110,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Only our own file, as it was made: another process may have replaced it.
+        // Removes only the file that was created here, and only if it is empty: another process may have replaced it.
         let is_ours = |there: Metadata| Some(inode(&there)) == self.made && there.len() == 0;
         if self.made.is_some()
             && self.path.symlink_metadata().is_ok_and(is_ours)

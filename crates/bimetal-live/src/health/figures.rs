@@ -1,4 +1,4 @@
-//! Measurements of a service itself, not of the modelled device: real times, connections, memory, room.
+//! Measurements of the service itself, not of the modelled device: real times, connections, memory, free space.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::measured::{Meter, Operation, OperationFigures};
 use crate::nbd::{ConnectionFigures, Tally};
 
-/// Bytes of a block, the unit of the space that a file takes (`st_blocks`).
+/// Bytes of a block, the unit of a file's allocated space (`st_blocks`).
 const BLOCK_BYTES: u64 = 512;
 
 /// Figures of a service at one time. Counts begin when it starts.
@@ -17,23 +17,23 @@ pub struct ServiceFigures {
     pub operations: [OperationFigures; Operation::ALL.len()],
     /// Clients.
     pub connections: ConnectionFigures,
-    /// Bytes of memory that the process has now, if the system says so.
+    /// Resident memory of the process in bytes, if the system reports it.
     pub resident_bytes: Option<u64>,
-    /// The file system of the store, if the system says so.
+    /// Space in the store's file system, if the system reports it.
     pub room: Option<Room>,
 }
 
-/// Room in the file system of a store's directory.
+/// Space in the file system of a store's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that this user may still write.
     pub free_bytes: u64,
-    /// Bytes that the files in the directory may still take: none, unless the store is sparse.
+    /// Bytes that the files in the directory may still allocate; 0 unless the store is sparse.
     pub unallocated_bytes: u64,
 }
 
 impl Room {
-    /// The room of a store in that directory. Regions and disks elsewhere are not in it.
+    /// The space for a store in this directory. Regions and disks elsewhere are not included.
     fn of(directory: &Path) -> Option<Self> {
         let system = rustix::fs::statvfs(directory).ok()?;
         let files = std::fs::read_dir(directory).ok()?.filter_map(|entry| entry.ok()?.metadata().ok());
@@ -45,7 +45,7 @@ impl Room {
     }
 }
 
-/// Where the figures of a service come from.
+/// Sources of the figures of a service.
 #[derive(Debug)]
 pub(crate) struct Sources {
     /// Directory of the store.

@@ -1,4 +1,4 @@
-//! The same figures as OpenMetrics.
+//! Health and measurements of a service as OpenMetrics.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -76,11 +76,10 @@ fn quantiles(op: &str, figures: &ResponseFigures) -> Vec<(Labels, f64)> {
 }
 
 impl Health {
-    /// As OpenMetrics text, with what is measured of the service. Names and labels are the same whether or not anybody uses the
-    /// device, but for ratios and times of which there are none yet.
+    /// OpenMetrics text, including the measurements of the service. Names and labels do not depend on the use of the
+    /// device, except for ratios and times without a value yet.
     ///
-    /// # Errors
-    /// None that can happen: memory takes everything.
+    /// # Errors None in practice: writing to memory does not fail.
     pub fn openmetrics(&self, service: &ServiceFigures) -> Result<String, fmt::Error> {
         let Self { smart, device, store, .. } = self;
         let mut scrape = Scrape(Registry::with_prefix("bimetal"));

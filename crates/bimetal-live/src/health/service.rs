@@ -1,4 +1,4 @@
-//! The measurements of a service as OpenMetrics: real times as histograms, connections, memory, room.
+//! The measurements of a service as OpenMetrics: real times as histograms, connections, memory, free space.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl Scrape {
         self.0.register_with_unit(name, help, Unit::Seconds, Histograms(times));
     }
 
-    /// Times of the work on files.
+    /// Durations of file operations.
     pub(super) fn times(&mut self, times: &Times) {
         let Times { commit, sync, checkpoint } = *times;
         let alone = |times| vec![(Labels::new(), times)];
@@ -43,7 +43,7 @@ impl Scrape {
         self.histograms("checkpoint_duration", "Checkpoints, until they are durable", alone(checkpoint));
     }
 
-    /// Requests, connections, memory, room.
+    /// Requests, connections, memory, free space.
     pub(super) fn service(&mut self, service: &ServiceFigures) {
         let ServiceFigures { operations, connections, resident_bytes, room } = service;
         let of = |name: &'static str| vec![("op", name.to_owned())];
