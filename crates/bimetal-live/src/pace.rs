@@ -1,8 +1,8 @@
-//! Pace: a store that answers no sooner than the device that it models.
+//! Pace: a store that answers no sooner than its modelled device.
 //!
-//! A request is issued on the modelled device at the time at which it is asked for, so that requests of several clients meet
-//! in its dies and channels as they would there. The answers to what a client asked for at once are held back together,
-//! until the last of them would be there.
+//! A request is issued on the modelled device at the time of its arrival, so that requests of several clients compete
+//! for its dies and channels as on a real device. The answers to requests that a client sent together are held back
+//! together, until the last of them is due.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 use crate::block_device::{BlockDevice, Extent, IoError};
 use crate::store::Store;
 
-/// By so much a thread sleeps longer than it wants to, as long as the machine has time.
+/// Time by which a thread oversleeps on a machine that is not overloaded.
 const OVERSLEPT: Duration = Duration::from_micros(80);
 
 thread_local! {
-    /// When the answers of this thread are due.
+    /// Time at which the answers of this thread are due.
     static DUE: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// A store at the pace of the modelled device, or slower by a factor.
+/// A store at the pace of the modelled device, multiplied by a factor.
 pub struct Paced {
     store: Arc<Store>,
     factor: f64,
@@ -36,12 +36,12 @@ impl Paced {
         Self { store, factor, start: Instant::now(), start_ns }
     }
 
-    /// Now, on the modelled device.
+    /// Current time of the modelled device.
     fn now_ns(&self) -> u64 {
         self.start_ns + (self.start.elapsed().as_nanos() as f64 / self.factor) as u64
     }
 
-    /// What is asked at that time of the modelled device is answered so much later.
+    /// Holds back the answer to a request issued at `issue_ns`, until `response_ns` later on the modelled device.
     fn hold(&self, issue_ns: u64, response_ns: u64) {
         let modelled_ns = (issue_ns - self.start_ns + response_ns) as f64;
         let due = self.start + Duration::from_nanos((modelled_ns * self.factor) as u64);

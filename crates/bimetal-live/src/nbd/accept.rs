@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::listen::Listener;
 
-/// How long to wait for others to close something when there are too many open files.
+/// Time to wait for other threads to close files when too many are open.
 const EXHAUSTED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Stops a server, from any thread.
@@ -36,11 +36,11 @@ impl Stop {
     /// The server accepts no more clients, finishes the requests under way, flushes the device and returns.
     pub fn stop(&self) {
         self.0.wanted.store(true, Ordering::Release);
-        // One byte is enough, and there is room for it.
+        // One byte is enough, and the pipe has room for it.
         let _ = rustix::io::write(&self.0.wake, &[0]);
     }
 
-    /// Whether it was used.
+    /// Whether the server is to stop.
     pub(crate) fn wanted(&self) -> bool {
         self.0.wanted.load(Ordering::Acquire)
     }
@@ -48,7 +48,7 @@ impl Stop {
 
 /// Why waiting ended.
 pub(crate) enum Arrival {
-    /// A client, and where it comes from.
+    /// A client, and its address.
     Client(OwnedFd, Option<IpAddr>),
     /// The time limit.
     Time,
@@ -56,7 +56,7 @@ pub(crate) enum Arrival {
     Stop,
 }
 
-/// Waits for a client, or until that time, if there is one.
+/// Waits for a client, until the time limit if there is one.
 pub(crate) fn next_arrival(
     listener: &Listener,
     woken: &OwnedFd,
@@ -84,7 +84,7 @@ pub(crate) fn next_arrival(
             Err(error) => error,
         };
         match Errno::from_io_error(&error) {
-            // The client has gone again.
+            // The client has gone already.
             Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED | Errno::INVAL | Errno::CONNRESET) => {}
             Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                 tracing::warn!(%error, "a client has to wait");

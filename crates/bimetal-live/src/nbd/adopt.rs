@@ -1,4 +1,4 @@
-//! Sockets that another process, such as systemd, has made and listens at.
+//! Listening sockets made by another process, such as systemd.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, gets
 use super::listen::{Bound, ListenError, Listener, Remote};
 
 impl Listener {
-    /// Takes over a socket that listens already, beyond the loopback only as `remote` says, `encrypted` or not. A Unix socket's
-    /// path stays when the listener goes: who made it removes it.
+    /// Takes over a socket that listens already. `remote` and `encrypted` decide whether other machines may connect.
+    /// The path of a Unix socket is not removed with the listener: that is up to the process that made it.
     ///
-    /// # Errors
-    /// It is not listening for streams at a path or over TCP, or other machines could connect that may not.
+    /// # Errors It is not a listening stream socket at a path or over TCP, or machines that are not allowed could
+    /// connect.
     pub fn adopt(fd: OwnedFd, remote: Remote, encrypted: bool) -> Result<Self, ListenError> {
         let passed = |_| ListenError::Passed("is no socket");
         if sockopt::socket_type(&fd).map_err(passed)? != SocketType::STREAM {

@@ -1,5 +1,5 @@
-//! The two buffers of a connection. Both keep what they once grew to, so that a warm connection allocates nothing; for a
-//! large message a larger one takes their place, and goes with it.
+//! The two buffers of a connection. Both keep their largest size, so that a warm connection allocates nothing. For a
+//! large message a larger buffer replaces one of them until the message is done.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,23 +8,24 @@ use super::MAX_PAYLOAD_BYTES;
 use super::proto::REQUEST_BYTES;
 use crate::block_device::Payload;
 
-/// Bytes of a buffer for a large message, whatever its length. An allocation of more than 32 MiB is mapped by itself:
-/// only pages that were written take memory, and all of it goes back to the system at once.
+/// Bytes of a buffer for a large message, whatever its length. An allocation of more than 32 MiB has its own mapping:
+/// only written pages take memory, and all memory returns to the system at once.
 const LARGE_BYTES: usize = MAX_PAYLOAD_BYTES + (64 << 10);
 
-/// Bytes of an incomplete message that are moved to the front of their buffer for the sake of the room behind it.
+/// Maximum number of bytes of an incomplete message that are moved to the front of the buffer only to gain room behind
+/// them.
 const MOVED_BYTES: usize = 4096;
 
-/// Bytes of a message that is received by itself, with the header of the next one: the buffer begins with it and the processor's
-/// caches have all of it, and no part of the next one has to be moved.
+/// Minimum length of a message that is received alone, with only the header of the next one: the message then starts at
+/// the front of the buffer and stays in the processor's caches, and no part of the next message has to be moved.
 const LONG_BYTES: usize = 32 << 10;
 
 /// Bytes received and not yet consumed.
 #[derive(Debug)]
 pub struct Input {
-    /// Nobody shares it while something is received.
+    /// Not shared while data are received.
     bytes: Arc<Vec<u8>>,
-    /// The buffer that is kept, while there is a larger one.
+    /// The normal buffer, while a large one is in use.
     kept: Option<Arc<Vec<u8>>>,
     start: usize,
     end: usize,
@@ -42,12 +43,12 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// Some of [`Input::bytes`], to be shared until more is received.
+    /// A part of [`Input::bytes`], which may be shared until more is received.
     pub fn share(&self, range: Range<usize>) -> Payload {
         Payload::new(Arc::clone(&self.bytes), self.start + range.start..self.start + range.end)
     }
 
-    /// The first `count` bytes were dealt with.
+    /// Removes the first `count` bytes.
     pub fn consume(&mut self, count: usize) {
         assert!(count <= self.end - self.start, "more consumed than received");
         self.start += count;
@@ -57,11 +58,11 @@ impl Input {
     }
 
     /// Room to receive into, never empty, while the message at the head is `message_bytes` long and incomplete. A long
-    /// message does not get its room at once: the buffer doubles as bytes arrive, so that announcing costs nothing. A large
-    /// buffer takes no more than the message that it is for.
+    /// message does not get all its room at once: the buffer doubles as bytes arrive, so that a client cannot cause
+    /// allocations by announcing a length. A large buffer receives only the message for which it was allocated.
     pub fn room(&mut self, message_bytes: usize) -> &mut [u8] {
         debug_assert!(message_bytes > self.end - self.start, "the message is complete");
-        // With room for the rest of the message behind it, moving its beginning is not worth it.
+        // A long beginning is moved only if the rest of the message does not fit behind it.
         let held = self.end - self.start;
         let is_large = self.is_large();
         let is_long = message_bytes >= LONG_BYTES;
@@ -79,18 +80,18 @@ impl Input {
         &mut bytes[self.end..end]
     }
 
-    /// Whether the message at the head, `message_bytes` long, has filled a buffer that may not become longer than `keep`
-    /// bytes, and needs a large one.
+    /// Whether the message at the head, `message_bytes` long, has filled the buffer and is longer than `keep` bytes, so
+    /// that it needs a large buffer.
     pub(super) fn is_outgrown(&self, message_bytes: usize, keep: usize) -> bool {
         message_bytes > keep && self.end - self.start == self.bytes.len()
     }
 
-    /// Whether there is a large buffer.
+    /// Whether a large buffer is in use.
     pub(super) fn is_large(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Takes a large buffer for the message at the head.
+    /// Switches to a large buffer for the message at the head.
     pub(super) fn enlarge(&mut self) {
         let mut large = vec![0; LARGE_BYTES];
         let held = self.end - self.start;
@@ -99,7 +100,7 @@ impl Input {
         self.kept = Some(std::mem::replace(&mut self.bytes, Arc::new(large)));
     }
 
-    /// Gives the large buffer back, if there is one and its message was consumed; whether there is none now.
+    /// Frees the large buffer if its message was consumed. Returns whether none is in use now.
     pub(super) fn shrink(&mut self) -> bool {
         if self.start == self.end
             && let Some(kept) = self.kept.take()
@@ -109,7 +110,7 @@ impl Input {
         !self.is_large()
     }
 
-    /// `count` bytes of the room were filled.
+    /// Records that `count` bytes of the room were filled.
     pub fn received(&mut self, count: usize) {
         assert!(count <= self.bytes.len() - self.end, "more received than there was room for");
         self.end += count;
@@ -126,9 +127,9 @@ impl Input {
 /// Bytes to be sent.
 #[derive(Debug)]
 pub struct Output {
-    /// Initialised throughout, so that a read need not clear the bytes that it fills.
+    /// Always initialised, so that a read need not clear the bytes that it fills.
     bytes: Vec<u8>,
-    /// The buffer that is kept, while there is a larger one.
+    /// The normal buffer, while a large one is in use.
     kept: Option<Vec<u8>>,
     filled: usize,
 }
@@ -146,23 +147,23 @@ impl Output {
         }
     }
 
-    /// Bytes that there is still room for.
+    /// Bytes of room left.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.filled
     }
 
-    /// Whether there is a large buffer.
+    /// Whether a large buffer is in use.
     pub(super) fn is_large(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Takes a large buffer for the next reply. Everything before it was sent.
+    /// Switches to a large buffer for the next reply. All earlier output was sent.
     pub(super) fn enlarge(&mut self) {
         debug_assert!(self.filled == 0 && self.kept.is_none(), "a large buffer is for one reply");
         self.kept = Some(std::mem::replace(&mut self.bytes, vec![0; LARGE_BYTES]));
     }
 
-    /// Gives the large buffer back, if there is one and everything was sent; whether there is none now.
+    /// Frees the large buffer if everything was sent. Returns whether none is in use now.
     pub(super) fn shrink(&mut self) -> bool {
         if self.filled == 0
             && let Some(kept) = self.kept.take()
@@ -172,17 +173,17 @@ impl Output {
         !self.is_large()
     }
 
-    /// What is to be sent.
+    /// The bytes to be sent.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.filled]
     }
 
-    /// Everything was sent.
+    /// Removes all bytes, which were sent.
     pub fn clear(&mut self) {
         self.filled = 0;
     }
 
-    /// The next `count` bytes, holding anything; [`Output::fill`] makes them part of what is sent.
+    /// The next `count` bytes, with undefined content; [`Output::fill`] adds them to the bytes to be sent.
     pub(super) fn room(&mut self, count: usize) -> &mut [u8] {
         let end = self.filled + count;
         if end > self.bytes.len() {
@@ -191,7 +192,7 @@ impl Output {
         &mut self.bytes[self.filled..end]
     }
 
-    /// The next `count` bytes are to be sent.
+    /// Adds the next `count` bytes to the bytes to be sent.
     pub(super) fn fill(&mut self, count: usize) {
         assert!(count <= self.bytes.len() - self.filled, "more filled than there was room for");
         self.filled += count;
@@ -203,12 +204,12 @@ impl Output {
         self.fill(bytes.len());
     }
 
-    /// What was put from place `from` on is not to be sent.
+    /// Removes all bytes from position `from` on.
     pub(super) fn unfill(&mut self, from: usize) {
         self.filled = self.filled.min(from);
     }
 
-    /// What was put from place `from` on, to be completed.
+    /// The bytes from position `from` on, to be completed.
     pub(super) fn since(&mut self, from: usize) -> &mut [u8] {
         &mut self.bytes[from..self.filled]
     }

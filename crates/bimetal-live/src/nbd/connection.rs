@@ -8,7 +8,7 @@ use super::transmission::{Command, Received, receive};
 use super::{Export, Geometry, OUTPUT_BATCH_BYTES};
 use crate::block_device::BlockDevice;
 
-/// The next step of the socket's owner.
+/// The next step for the owner of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Send the output, then receive more: the message at the head of the input has `message_bytes` bytes.
@@ -18,7 +18,7 @@ pub enum Next {
     },
     /// Send the output, then continue: the output is long enough, or the next request takes a while.
     Send,
-    /// The output is empty. Give it room for `bytes` bytes, then come back: the next reply is that long.
+    /// The output is empty. Give it room for `bytes` bytes, the length of the next reply, then continue.
     Room {
         /// Bytes of the reply.
         bytes: usize,
@@ -38,12 +38,12 @@ pub enum Close {
     Violation(&'static str),
 }
 
-/// The protocol's side of a connection. It serves every complete message that there is, in order, straight from the input
-/// and into the output.
+/// The protocol of a connection. It serves all complete messages of the input in order, and writes the replies directly
+/// to the output.
 pub struct Connection<'d> {
     device: &'d dyn BlockDevice,
     export: &'d Export,
-    /// As of the start of the connection; the device itself refuses requests that a later change of its state forbids.
+    /// The state at the start of the connection. If the device changes later, it refuses requests itself.
     geometry: Geometry,
     phase: Phase,
     messages: u64,
@@ -52,7 +52,7 @@ pub struct Connection<'d> {
 enum Phase {
     Negotiating(Negotiation),
     Transmitting(Agreement),
-    /// The data of a request that was refused are still coming.
+    /// The data of a refused request are still arriving.
     Discarding {
         agreement: Agreement,
         cookie: u64,
@@ -63,7 +63,7 @@ enum Phase {
 }
 
 impl<'d> Connection<'d> {
-    /// A connection that begins by greeting the client. With `tls`, nothing else is said before it has started.
+    /// A connection that begins with the greeting. With `tls`, nothing else is sent before TLS has started.
     pub fn new(device: &'d dyn BlockDevice, export: &'d Export, tls: bool, out: &mut Output) -> Self {
         let tls = if tls { Tls::Required } else { Tls::Off };
         let geometry = Geometry::of(device, export);
@@ -75,12 +75,12 @@ impl<'d> Connection<'d> {
         matches!(self.phase, Phase::Negotiating(_))
     }
 
-    /// Whether the data of a request that was refused are still coming.
+    /// Whether the data of a refused request are still arriving.
     pub fn discarding(&self) -> bool {
         matches!(self.phase, Phase::Discarding { .. })
     }
 
-    /// Requests that were done or refused so far.
+    /// Requests completed or refused so far.
     pub fn messages(&self) -> u64 {
         self.messages
     }

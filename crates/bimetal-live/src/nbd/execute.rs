@@ -1,4 +1,4 @@
-//! Commands are executed on the device, each as one request of it, and their replies written.
+//! Executes commands, each as one request to the device, and writes their replies.
 
 use std::ops::ControlFlow;
 
@@ -9,16 +9,16 @@ use super::reply::{self, Refusal};
 use super::transmission::Command;
 use crate::block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES, write_zeros};
 
-/// Zeros of at least this length are sent as a hole, if a read is that long.
+/// Unit in which a read is searched for zeros, which are sent as holes. Shorter reads are sent as data.
 const HOLE_BYTES: usize = 64 << 10;
-/// Extents of a reply; who wants to know more asks again from where they end.
+/// Maximum number of extents in a reply; a client asks again for later ones.
 const MAX_EXTENTS: usize = 1024;
 
-/// Where the replies of a request go, and how they are written.
+/// Destination and form of the replies to a request.
 pub struct Replies<'o> {
     /// The output of the connection.
     pub out: &'o mut Output,
-    /// Names the request.
+    /// Identifies the request.
     pub cookie: u64,
     /// Whether replies come in chunks.
     pub structured: bool,
@@ -30,7 +30,7 @@ pub fn execute(command: Command<'_>, shared: Option<&Payload>, device: &dyn Bloc
         Command::Read { sector, bytes, whole } => return replies.read(device, sector, bytes, whole),
         Command::BlockStatus { sector, sectors, one } => return replies.block_status(device, sector, sectors, one),
         Command::Flush => device.flush(),
-        // What concerns nothing is done.
+        // A request of length 0 is complete at once.
         Command::Write { data: &[], .. }
         | Command::Trim { sectors: 0, .. }
         | Command::Cache { sectors: 0, .. }
@@ -53,7 +53,7 @@ pub fn execute(command: Command<'_>, shared: Option<&Payload>, device: &dyn Bloc
     }
 }
 
-/// What the client is told of an error of the device.
+/// The reply to the client for an error of the device.
 fn refusal(error: IoError) -> Refusal {
     let (error, message) = match error {
         IoError::Io => (NbdError::Io, "the device could not do it, or found its data damaged"),
@@ -66,7 +66,7 @@ fn refusal(error: IoError) -> Refusal {
 }
 
 impl Replies<'_> {
-    /// Replies that the request was not done.
+    /// Replies that the request was refused or failed.
     pub fn refuse(&mut self, refusal: Refusal) {
         if self.structured {
             reply::error_chunk(self.out, self.cookie, refusal);
@@ -75,7 +75,7 @@ impl Replies<'_> {
         }
     }
 
-    /// The device reads to where the data are sent from.
+    /// Lets the device read directly into the output.
     fn read(&mut self, device: &dyn BlockDevice, sector: u64, bytes: usize, whole: bool) {
         if bytes == 0 {
             return if self.structured {
@@ -155,8 +155,8 @@ impl Replies<'_> {
     }
 }
 
-/// Turns data at `offset`, which begin after the room for one header, into chunks of data and of holes, in place: a hole
-/// takes less room than its zeros and two headers. The bytes that the chunks take.
+/// Converts data at `offset`, which begin after the room for one header, to chunks of data and of holes, in place: a
+/// hole takes less room than its zeros and two headers. Returns the length of the chunks.
 fn chunks(room: &mut [u8], cookie: u64, offset: u64) -> usize {
     let bytes = room.len() - reply::DATA_HEADER_BYTES;
     let data = |from: usize| reply::DATA_HEADER_BYTES + from;
@@ -172,7 +172,7 @@ fn chunks(room: &mut [u8], cookie: u64, offset: u64) -> usize {
             reply::hole_chunk(&mut room[filled..], flags, cookie, offset + from as u64, to - from);
             filled += reply::HOLE_CHUNK_BYTES;
         } else {
-            // Those before which there is no hole are where they belong.
+            // Data without a hole before them are in place already.
             if data(from) != filled + reply::DATA_HEADER_BYTES {
                 room.copy_within(data(from)..data(to), filled + reply::DATA_HEADER_BYTES);
             }
@@ -184,7 +184,7 @@ fn chunks(room: &mut [u8], cookie: u64, offset: u64) -> usize {
     filled
 }
 
-/// Whether the data begin with a hole's worth of zeros.
+/// Whether the data begin with zeros of a hole's length.
 fn is_hole(data: &[u8]) -> bool {
     data.len() >= HOLE_BYTES
         && data[..HOLE_BYTES].chunks(512).all(|part| part.iter().fold(0, |any, byte| any | byte) == 0)

@@ -1,4 +1,5 @@
-//! Where clients connect: a Unix socket for the user who serves, or TCP on the loopback; wider if that is wanted.
+//! Listening for clients: at a Unix socket for the serving user, or over TCP on the loopback, or on other interfaces if
+//! requested.
 
 use std::fmt;
 use std::io;
@@ -15,7 +16,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockop
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: i32 = 64;
-/// Mode of a Unix socket: only the user who serves may connect.
+/// Mode of a Unix socket: only the serving user may connect.
 const SOCKET_MODE: u32 = 0o600;
 /// Silence on a TCP connection before the first keepalive probe.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
@@ -23,8 +24,8 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// Unanswered keepalive probes before the connection is closed.
 const KEEPALIVE_PROBES: u32 = 6;
-/// Send buffer of a TCP connection in the kernel, which doubles it. With the kernel's own, larger choice a slow reader shows no
-/// progress for seconds, and could not be told from a client that does not read.
+/// Send buffer of a TCP connection in the kernel, which doubles the value. With the kernel's larger default a slow
+/// reader shows no progress for seconds, and looks like a client that does not read.
 const SEND_BUFFER_BYTES: usize = 208 << 10;
 /// Time after which unacknowledged data close the connection.
 const UNACKNOWLEDGED_MS: u32 = 60_000;
@@ -74,7 +75,7 @@ impl Address {
         }
     }
 
-    /// Whether other machines can reach an address that is listened at.
+    /// Whether other machines can reach this address.
     pub fn is_remote(&self) -> bool {
         match self {
             Self::Tcp(text) => text.parse().is_ok_and(|found: SocketAddr| !found.ip().is_loopback()),
@@ -115,7 +116,7 @@ pub enum ListenError {
     /// Another server listens there.
     #[error("another server listens at `{}`; stop it or choose another path", .0.display())]
     InUse(PathBuf),
-    /// There is something that is not a socket.
+    /// The path is not a socket.
     #[error("`{}` exists and is not a socket; remove it or choose another path", .0.display())]
     NotSocket(PathBuf),
     /// The address is reached from other machines.
@@ -151,9 +152,9 @@ pub enum ListenError {
     Memory {
         /// Connections at once.
         connections: usize,
-        /// Bytes that they need.
+        /// Bytes that the connections need.
         needed: usize,
-        /// Bytes that they may use.
+        /// Bytes that the connections may use.
         given: usize,
     },
     /// The system refused.
@@ -166,7 +167,7 @@ pub enum ListenError {
     },
 }
 
-/// A socket that clients connect to. A Unix socket's path goes with it.
+/// A socket to which clients connect. Dropping it removes the path of a Unix socket.
 #[derive(Debug)]
 pub struct Listener {
     pub(super) fd: OwnedFd,
@@ -175,16 +176,15 @@ pub struct Listener {
 
 #[derive(Debug)]
 pub(super) enum Bound {
-    /// The path, and device and inode of the socket if it is ours to remove.
+    /// The path, and device and inode of the socket if this listener must remove it.
     Unix(PathBuf, Option<(u64, u64)>),
     Tcp(SocketAddr),
 }
 
 impl Listener {
-    /// Listens at `address`; beyond the loopback only as `remote` says, `encrypted` or not.
+    /// Listens at `address`. `remote` and `encrypted` decide whether other machines may connect.
     ///
-    /// # Errors
-    /// Nothing can listen there, or other machines could connect that may not.
+    /// # Errors Nothing can listen there, or machines that are not allowed could connect.
     pub fn bind(address: &Address, remote: Remote, encrypted: bool) -> Result<Self, ListenError> {
         let system = |source: io::Error| ListenError::System { address: address.clone(), source };
         match address {
@@ -203,7 +203,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens, with the port that was chosen.
+    /// Address at which it listens, with the chosen port.
     pub fn address(&self) -> Address {
         match &self.at {
             Bound::Unix(path, _) => Address::Unix(path.clone()),
@@ -211,7 +211,7 @@ impl Listener {
         }
     }
 
-    /// Takes a client that is waiting, and where it comes from; an error of the kind `WouldBlock` if there is none.
+    /// Accepts a waiting client. Returns its socket and address, or an error of kind `WouldBlock` if no client waits.
     pub(crate) fn accept(&self) -> io::Result<(OwnedFd, Option<IpAddr>)> {
         let (socket, peer) = rustix::net::acceptfrom_with(&self.fd, SocketFlags::CLOEXEC)?;
         if let Bound::Unix(..) = self.at {
@@ -236,7 +236,7 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Only our own socket: another process may have replaced it.
+        // Only the own socket is removed: another process may have replaced it.
         if let Bound::Unix(path, Some(ours)) = &self.at
             && inode(path).is_ok_and(|there| there == *ours)
             && let Err(error) = std::fs::remove_file(path)
@@ -249,7 +249,7 @@ impl Drop for Listener {
 fn bind_unix(path: &Path) -> io::Result<Listener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // Before it has a path, so that nobody else can connect in between.
+    // Before the socket has a path, so that no other user can connect in between.
     rustix::fs::fchmod(&fd, Mode::from_raw_mode(SOCKET_MODE))?;
     rustix::net::bind(&fd, &SocketAddrUnix::new(path)?)?;
     let ours = inode(path)?;
@@ -259,8 +259,8 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
     Ok(listener)
 }
 
-/// Gives the socket at `path` the mode that the process's umask has reduced. Any other file that is there by now is left
-/// alone.
+/// Restores the mode of the socket at `path`, which the process's umask may have reduced. Another file at the path is
+/// left unchanged.
 fn restore_mode(path: &Path, ours: (u64, u64)) -> io::Result<()> {
     let held = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let found = rustix::fs::fstat(&held)?;
@@ -275,7 +275,7 @@ fn restore_mode(path: &Path, ours: (u64, u64)) -> io::Result<()> {
     std::fs::set_permissions(held_path, std::fs::Permissions::from_mode(SOCKET_MODE))
 }
 
-/// Removes the socket of a server that did not get to it.
+/// Removes the socket that a killed server left.
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
     let system = |source| ListenError::System { address: Address::Unix(path.into()), source };
     match std::fs::symlink_metadata(path) {
@@ -287,7 +287,7 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
     match UnixStream::connect(path) {
         Ok(_) => Err(ListenError::InUse(path.into())),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path).map_err(system),
-        // Somebody else's, or a server too busy to take another client.
+        // A socket of another user, or a server with too many waiting clients.
         Err(error) => Err(system(error)),
     }
 }
@@ -343,7 +343,7 @@ mod tests {
         assert!(path.exists(), "what a killed server leaves");
         let first = bind(&unix(&path)).unwrap();
         assert!(matches!(bind(&unix(&path)), Err(ListenError::InUse(_))));
-        // Another one that was put in its place is left alone.
+        // Another socket in its place is left unchanged.
         std::fs::remove_file(&path).unwrap();
         let second = bind(&unix(&path)).unwrap();
         drop(first);

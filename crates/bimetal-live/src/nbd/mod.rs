@@ -1,12 +1,12 @@
 //! The network block device protocol, server side: a state machine without I/O under plain threads.
 //!
-//! [`Connection`] is the protocol: it consumes the bytes that a client sent and prepares the replies.
-//! [`Server`] owns sockets and threads. A connection's thread receives whatever the socket has, serves every complete
-//! request in it straight from that buffer, lets the device read straight into the buffer that is sent, and sends all
-//! replies at once. Requests of one connection are served in order; connections run side by side.
+//! [`Connection`] is the protocol: it consumes the bytes that a client sent and prepares the replies. [`Server`] owns
+//! sockets and threads. The thread of a connection receives all available bytes, serves each complete request directly
+//! from this buffer, lets the device read directly into the send buffer, and sends all replies at once. Requests of one
+//! connection are served in order; connections run in parallel.
 //!
-//! The text of the protocol is `proto.md` of the NetworkBlockDevice project; what of it is offered, its limits and its
-//! errors are in `docs/design/nbd.md`.
+//! The protocol is specified in `proto.md` of the NetworkBlockDevice project. `docs/design/nbd.md` lists the
+//! implemented parts, limits and errors.
 
 mod accept;
 mod adopt;
@@ -41,23 +41,23 @@ pub use tally::{ConnectionFigures, Tally};
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, TlsServer};
 
-/// Data that one request may carry, in either direction. Requests without data may be longer.
+/// Maximum data of a request in bytes, in either direction. Requests without data may be longer.
 pub const MAX_PAYLOAD_BYTES: usize = 32 << 20;
-/// Data that an option may have: a name of the longest kind and some hundred queries.
+/// Maximum data of an option in bytes: a name of maximum length and some hundred queries.
 pub const MAX_OPTION_BYTES: usize = 32 << 10;
-/// Options of one negotiation.
+/// Maximum number of options in a negotiation.
 pub const MAX_OPTIONS: u32 = 64;
-/// Replies are sent when there is this much of them, if not before.
+/// Replies are sent at the latest when they reach this number of bytes.
 const OUTPUT_BATCH_BYTES: usize = 256 << 10;
 
-/// A device as it is exported.
+/// Properties of an exported device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
-    /// The name that clients ask for; they may leave it empty. At most 4096 bytes.
+    /// The name that clients request; they may also request the empty name. At most 4096 bytes.
     pub name: String,
-    /// Description for people. At most 4096 bytes.
+    /// Description for users. At most 4096 bytes.
     pub description: String,
-    /// Whether writes are refused, even if the device takes them.
+    /// Whether writes are refused, even if the device accepts them.
     pub read_only: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Fixed newstyle negotiation: from the greeting to the agreement on an export and its options.
 //!
-//! Nothing is opened, and nothing but a few KiB of buffer is used, before a client has got through this.
+//! Before a client has completed it, nothing is opened and only a few KiB of buffers are used.
 
 use super::buffer::Output;
 use super::proto::*;
@@ -9,9 +9,9 @@ use super::{Export, Geometry, MAX_OPTION_BYTES, MAX_OPTIONS, MAX_PAYLOAD_BYTES};
 
 /// Bytes of an option before its data.
 const OPTION_HEADER_BYTES: usize = 16;
-/// The one context of which the status of blocks can be asked.
+/// The only context for which a client can ask the status of blocks.
 const BASE_ALLOCATION: &[u8] = b"base:allocation";
-/// The number by which replies name it.
+/// The number of this context in replies.
 pub const BASE_ALLOCATION_ID: u32 = 1;
 /// Block sizes, in bytes: the required and the preferred alignment of requests.
 const BLOCK_BYTES_MIN: u32 = 512;
@@ -20,18 +20,18 @@ const BLOCK_BYTES_PREFERRED: u32 = 4096;
 /// The agreement between a client and the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
-    /// Reads are answered in chunks, errors come with a sentence.
+    /// Reads are answered in chunks, and errors have a text.
     pub structured: bool,
     /// The client asked for `base:allocation`.
     pub allocation: bool,
 }
 
-/// How far TLS is.
+/// State of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
     /// Not offered.
     Off,
-    /// Nothing is said to the client before TLS.
+    /// Required before any other option.
     Required,
     /// The connection is encrypted.
     Established,
@@ -42,13 +42,13 @@ pub enum Tls {
 pub enum Step {
     /// The message at the head of the input is this long, and not complete.
     Incomplete(usize),
-    /// An option was dealt with.
+    /// An option was processed.
     Continue { used: usize },
-    /// The client was told that TLS may start.
+    /// The reply that TLS may start was written.
     StartTls { used: usize },
     /// The negotiation has ended.
     Transmit { used: usize, agreement: Agreement },
-    /// The client wants no more.
+    /// The client ends the session.
     Disconnect,
     /// The client broke the protocol, or sent a request for which the protocol has no error reply.
     Violation(&'static str),
@@ -58,7 +58,7 @@ pub enum Step {
 enum Stage {
     ClientFlags,
     Options,
-    /// Data of an option that was too long, bytes of which are still to come.
+    /// Discards the data of an option that was too long.
     Skipping {
         option: u32,
         bytes: usize,
@@ -76,14 +76,14 @@ pub struct Negotiation {
     agreement: Agreement,
 }
 
-/// An option with its data, as it was received.
+/// A received option with its data.
 struct Choice<'i> {
     option: u32,
     data: &'i [u8],
 }
 
 impl Negotiation {
-    /// A negotiation that begins by greeting the client.
+    /// A negotiation that begins with the greeting.
     pub fn new(tls: Tls, out: &mut Output) -> Self {
         out.put(&NBDMAGIC.to_be_bytes());
         out.put(&IHAVEOPT.to_be_bytes());
@@ -98,7 +98,7 @@ impl Negotiation {
         }
     }
 
-    /// TLS protects the input from now on. Agreements before it were not authenticated, and are dropped.
+    /// Input is protected by TLS from now on. Earlier agreements were not authenticated, and are dropped.
     pub fn tls_established(&mut self) {
         self.tls = Tls::Established;
         self.agreement = Agreement::default();
@@ -263,7 +263,7 @@ impl Negotiation {
         };
         let flags = transmission_flags(geometry.read_only, self.agreement);
         put(NBD_INFO_EXPORT, [&geometry.bytes.to_be_bytes(), &flags.to_be_bytes()]);
-        // Each kind of information once, however often it was asked for.
+        // Each kind of information is sent once, even if it was requested several times.
         let asked = |info: u16| data.0.chunks_exact(2).any(|request| request == info.to_be_bytes());
         if asked(NBD_INFO_NAME) {
             put(NBD_INFO_NAME, [export.name.as_bytes(), &[]]);
@@ -281,7 +281,7 @@ impl Negotiation {
         Ok(())
     }
 
-    /// Lists or sets contexts; whether there was one.
+    /// Lists or sets contexts. Returns whether a supported one was requested.
     fn meta_context(
         &self,
         &Choice { option, data }: &Choice<'_>,
@@ -314,7 +314,7 @@ impl Negotiation {
     }
 }
 
-/// An error of an option, and a sentence for the person who reads it.
+/// An error of an option, and a message for the user.
 type Refused = (u32, &'static str);
 
 const NO_DATA: Refused = (NBD_REP_ERR_INVALID, "the option takes no data");
@@ -343,7 +343,7 @@ fn transmission_flags(read_only: bool, agreement: Agreement) -> u16 {
     always | writes | if agreement.structured { NBD_FLAG_SEND_DF } else { 0 }
 }
 
-/// The data of an option, field by field; `None` where they end too early or a string is too long.
+/// Reads the data of an option field by field; `None` if they end too early or a string is too long.
 struct Fields<'i>(&'i [u8]);
 
 impl<'i> Fields<'i> {

@@ -1,11 +1,11 @@
-//! How a server treats its clients.
+//! Limits and time limits of a server, and access to it.
 
 use std::time::Duration;
 
 use super::listen::Remote;
 use crate::clients::Patience;
 
-/// How a server treats its clients.
+/// Limits and time limits of a server, and access to it.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Maximum number of connections. One more is refused, or replaces the one idle longest, see `gives_way_after`.

@@ -39,14 +39,14 @@ pub struct Pool {
     state: Mutex<State>,
     changed: Condvar,
     own: Own,
-    /// How long a borrower may make others wait for its client.
+    /// Time for which a borrower may delay others because of its client.
     patience: Duration,
 }
 
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// Those who wait, by their numbers, first come first.
+    /// Numbers of the waiting requests, in order of arrival.
     waiting: VecDeque<u64>,
     next: u64,
     loans: Vec<Loan>,
@@ -58,11 +58,11 @@ struct Loan {
     number: u64,
     bytes: usize,
     borrower: Arc<Client>,
-    /// Watched while others wait.
+    /// Tracked while other requests wait.
     progress: Option<Progress>,
 }
 
-/// Room that was borrowed, given back when this is dropped.
+/// Borrowed memory, returned when this is dropped.
 #[derive(Debug)]
 pub struct Grant {
     pool: Arc<Pool>,
@@ -91,10 +91,9 @@ impl Options {
 }
 
 impl Pool {
-    /// The memory of a server with these options.
+    /// The pool of a server with these options.
     ///
-    /// # Errors
-    /// It is too little for that number of connections.
+    /// # Errors The memory is too little for this number of connections.
     pub fn new(options: &Options) -> Result<Self, ListenError> {
         let (connections, given) = (options.connections, options.memory_bytes);
         let own_bytes = (given / 2 / connections.max(1)).min(OWN_BYTES_MAX);
@@ -122,7 +121,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Borrows room for a message or a reply of `bytes` bytes for `borrower`, and waits until there is enough.
+    /// Borrows memory for a message or a reply of `bytes` bytes for `borrower`, and waits until enough is free.
     ///
     /// # Errors
     /// The borrower was dropped, or the pool was closed.
@@ -150,12 +149,12 @@ impl Pool {
         };
         state.waiting.retain(|&waiting| waiting != number);
         drop(state);
-        // The next one may find room, too.
+        // There may be enough memory for the next request, too.
         self.changed.notify_all();
         outcome
     }
 
-    /// Nobody gets anything any more.
+    /// Refuses all further loans.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
@@ -163,7 +162,7 @@ impl Pool {
 }
 
 impl State {
-    /// Drops borrowers whose clients keep others waiting, if that is needed for `bytes` bytes.
+    /// Drops borrowers whose clients delay others, if their memory is needed for `bytes` bytes.
     fn make_room(&mut self, bytes: usize, patience: Duration) {
         let now = Instant::now();
         let mut free = self.free;
@@ -235,7 +234,7 @@ mod tests {
                     assert!(pool.lock().free <= 64 * MIB);
                     drop(grant);
                 });
-                // The next one comes when this one waits.
+                // Starts the next one when this one waits.
                 while pool.lock().waiting.len() < number {
                     thread::yield_now();
                 }

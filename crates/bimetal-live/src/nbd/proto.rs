@@ -1,4 +1,4 @@
-//! The numbers of the protocol, with the names that its text gives them (`proto.md` of the NetworkBlockDevice project).
+//! The numbers of the protocol, with the names of its specification (`proto.md` of the NetworkBlockDevice project).
 
 #![allow(missing_docs, reason = "each name is explained in the text of the protocol")]
 
@@ -49,7 +49,7 @@ pub const NBD_FLAG_CAN_MULTI_CONN: u16 = 1 << 8;
 pub const NBD_FLAG_SEND_CACHE: u16 = 1 << 10;
 pub const NBD_FLAG_SEND_FAST_ZERO: u16 = 1 << 11;
 
-/// Strings may be this long.
+/// Maximum length of a string, in bytes.
 pub const STRING_BYTES_MAX: usize = 4096;
 
 // Transmission.

@@ -20,12 +20,13 @@ use super::{Export, OUTPUT_BATCH_BYTES};
 use crate::block_device::BlockDevice;
 use crate::clients::{Client, Clients, Doing, Full, PROGRESS_BYTES, Place};
 
-/// Buffers while a client negotiates, in bytes: its longest option, and the replies to some.
+/// Size of the buffers during negotiation, in bytes: the longest option, and replies to several options.
 const NEGOTIATION_BYTES: usize = super::MAX_OPTION_BYTES + 4096;
 /// Bytes per receive.
 const INPUT_BYTES: usize = 256 << 10;
 
-/// A reply to a write waits for the next request if that is no longer and its data are there: the client is woken once for both.
+/// A reply of at most `HELD_BYTES`, such as that to a write, is held back if the next request, of at most
+/// `AWAITED_BYTES`, is arriving: the client is woken once for both.
 const HELD_BYTES: usize = SIMPLE_REPLY_BYTES;
 const AWAITED_BYTES: usize = REQUEST_BYTES + (128 << 10);
 
@@ -44,17 +45,15 @@ pub struct Server {
 impl Server {
     /// Listens at `address`. Clients that connect wait until [`Server::run`].
     ///
-    /// # Errors
-    /// Nothing can listen there, or other machines could connect that may not.
+    /// # Errors Nothing can listen there, or machines that are not allowed could connect.
     pub fn bind(address: &Address, export: Export, options: Options) -> Result<Self, ListenError> {
         let listener = Listener::bind(address, options.remote, options.is_encrypted())?;
         Self::with(listener, export, options)
     }
 
-    /// Takes clients from a socket that listens already.
+    /// Accepts clients from a socket that listens already.
     ///
-    /// # Errors
-    /// The memory of `options` is too little, or there are too many open files.
+    /// # Errors The memory of `options` is too little, or too many files are open.
     pub fn with(listener: Listener, export: Export, options: Options) -> Result<Self, ListenError> {
         let pool = Arc::new(Pool::new(&options)?);
         let system = |source: io::Error| ListenError::System { address: listener.address(), source };
@@ -62,13 +61,13 @@ impl Server {
         Ok(Self { listener, export, options, pool, tally: Arc::default(), stop, woken })
     }
 
-    /// Counts its connections there.
+    /// Counts the connections of this server in `tally`.
     #[must_use]
     pub fn counted_by(self, tally: Arc<Tally>) -> Self {
         Self { tally, ..self }
     }
 
-    /// Where it listens, with the port that was chosen.
+    /// Address at which it listens, with the chosen port.
     pub fn address(&self) -> Address {
         self.listener.address()
     }
@@ -78,7 +77,7 @@ impl Server {
         self.stop.clone()
     }
 
-    /// Serves `device` until it is stopped; then nobody is connected any more, and the device is flushed.
+    /// Serves `device` until it is stopped. Then all connections are closed and the device is flushed.
     pub fn run(self, device: &dyn BlockDevice) -> io::Result<()> {
         let Self { listener, export, options, pool, tally, stop, woken } = self;
         let clients = Clients::new(options.connections, options.connections_per_address);
@@ -111,7 +110,7 @@ impl Server {
                 }
             };
             tracing::info!("stopping");
-            // From here on a client that connects is refused by the system, and does not wait for nothing.
+            // From here on the system refuses new connections, so no client waits in vain.
             drop(listener);
             clients.dismiss(options.farewell);
             pool.close();
@@ -138,7 +137,7 @@ struct Session<'s> {
 struct Buffers {
     input: Input,
     output: Output,
-    /// Goes after the buffers.
+    /// Dropped after the buffers.
     grant: Option<Grant>,
 }
 
@@ -154,16 +153,16 @@ impl Buffers {
 
 /// How a client's connection ended.
 enum Ended {
-    /// One side closed it in words.
+    /// One side closed it according to the protocol.
     Closed(Close),
-    /// The client closed it without a word.
+    /// The client closed the socket.
     Gone,
     /// The server is to stop.
     Stopped,
 }
 
 impl Session<'_> {
-    /// A place for a new client, if there is one or somebody has to go.
+    /// A place for a new client, if one is free or another client can be replaced.
     fn admit<'c>(&self, clients: &'c Clients, client: &Arc<Client>) -> Option<Place<'c>> {
         let now = Instant::now();
         let least = self.options.gives_way_after();
@@ -253,7 +252,7 @@ impl Session<'_> {
                     };
                 }
                 Next::StartTls => {
-                    // Whatever came before the client knew that TLS starts may be another's word.
+                    // Input received before the start of TLS may have been inserted by an attacker.
                     if !buffers.input.bytes().is_empty() {
                         return Ok(Ended::Closed(Close::Violation("there was more before TLS started")));
                     }
@@ -268,7 +267,8 @@ impl Session<'_> {
         }
     }
 
-    /// Receives more of a request whose beginning is there, if that is to be had at once and the reply that is ready can wait for it.
+    /// Receives more of a partly received request, if more bytes are available at once and the pending reply may be
+    /// held back. Returns whether bytes were received.
     fn goes_on(&self, next: Next, transport: &Transport, buffers: &mut Buffers) -> bool {
         let Next::Receive { message_bytes } = next else { return false };
         let Buffers { input, output, .. } = buffers;
@@ -289,7 +289,7 @@ impl Session<'_> {
         }
         self.device.settle();
         client.set_doing(Doing::Sending);
-        // So that others see how it comes on with a reply for whose memory they wait.
+        // In parts, so that requests that wait for this memory see the progress.
         let part_bytes = if output.is_large() { PROGRESS_BYTES as usize } else { output.bytes().len() };
         for part in output.bytes().chunks(part_bytes) {
             transport.send(part)?;
@@ -300,7 +300,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Receives more of a message of `message_bytes` bytes; 0 at the end.
+    /// Receives more of a message of `message_bytes` bytes; returns 0 at the end of the stream.
     fn receive(
         &self,
         client: &Arc<Client>,

@@ -14,41 +14,42 @@ use crate::clients::Client;
 #[cfg(feature = "tls")]
 use super::tls::{TlsServer, TlsStream};
 
-/// The socket of a client, until when the client has time, and how it is waited for.
+/// The socket of a client, its deadline, and the way of waiting for it.
 #[derive(Debug)]
 pub(crate) struct Timed {
     client: Arc<Client>,
     deadline: Option<Instant>,
     polling: Polling,
-    /// Whether the rest of a message is waited for: the client is busy with it, and to poll it would take its time.
+    /// Whether the rest of a message is awaited. The socket is not polled then: the client is busy sending, and polling
+    /// would take processor time from it.
     is_within: bool,
 }
 
-/// Whether to ask for the next request again and again for a while, or to sleep until it comes.
+/// Whether to poll for the next request for a while, or to sleep until it arrives.
 ///
-/// To be woken takes longer than most requests do, in virtual machines above all, and the client pays for a part of it. A
-/// client whose last request came soon is polled; one that lets its server sleep finds it asleep the next time, too.
+/// Waking a thread takes longer than most requests, especially in virtual machines, and a part of this time is added to
+/// the request. If the last request came soon, the socket is polled for the next one. Otherwise the thread sleeps.
 #[derive(Debug)]
 struct Polling {
-    /// How long a wait is worth it.
+    /// Longest time to poll.
     most: Duration,
     is_on: bool,
 }
 
 impl Polling {
-    /// A wait took so long, from beginning to end.
+    /// Records the duration of a wait.
     fn waited(&mut self, took: Duration) {
         self.is_on = took < self.most;
     }
 }
 
 impl Timed {
-    /// A client that has until `deadline`, and that is polled for so long.
+    /// A client with a deadline, whose socket is polled for up to `poll`.
     pub fn new(client: Arc<Client>, deadline: Instant, poll: Duration) -> Self {
         Self { client, deadline: Some(deadline), polling: Polling { most: poll, is_on: false }, is_within: false }
     }
 
-    /// Gives the client the time that is left.
+    /// Sets the socket's time limit to the time until the deadline.
     fn limit(&self, timeout: Timeout) -> io::Result<()> {
         let Some(deadline) = self.deadline else { return Ok(()) };
         let left = deadline.saturating_duration_since(Instant::now());
@@ -58,8 +59,8 @@ impl Timed {
         Ok(set_socket_timeout(&self.client.socket, timeout, Some(left))?)
     }
 
-    /// A thread that waits too long for the client shuts the socket down. So that others see how much it has taken, sending looks after it
-    /// at least so often.
+    /// Removes the deadline: another thread shuts the socket down if the client makes no progress. A send returns at
+    /// least every `look`, so that progress is recorded.
     fn without_deadline(&mut self, look: Duration) -> io::Result<()> {
         self.deadline = None;
         let look = look.max(Duration::from_millis(1));
@@ -128,9 +129,9 @@ impl Write for Timed {
     }
 }
 
-/// How bytes get to the client and back.
+/// The connection to a client.
 pub enum Transport {
-    /// As they are.
+    /// Without encryption.
     Plain(Timed),
     /// Under TLS.
     #[cfg(feature = "tls")]
@@ -197,14 +198,14 @@ impl Transport {
         }
     }
 
-    /// Says that no more will be sent.
+    /// Announces the end of the stream.
     pub fn close(&mut self) {
         match self {
             Self::Plain(_) => {}
             #[cfg(feature = "tls")]
             Self::Tls(stream) => {
                 stream.conn.send_close_notify();
-                // A client that has gone need not be told.
+                // An error is ignored: the client may have gone.
                 let _ = stream.flush();
             }
         }

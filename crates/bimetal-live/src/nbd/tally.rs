@@ -16,7 +16,7 @@ pub struct Tally {
 pub struct ConnectionFigures {
     /// Open now.
     pub open: u64,
-    /// Accepted since the server was made, those that are open included.
+    /// Accepted since the server was created, including open ones.
     pub accepted: u64,
     /// Refused because a limit was reached.
     pub turned_away: u64,

@@ -32,7 +32,7 @@ pub enum TlsError {
         /// The error.
         reason: String,
     },
-    /// Certificates and key do not make an identity.
+    /// Certificates and key do not match, or cannot be used.
     #[error("`{}` and its key cannot be used: {reason}", file.display())]
     Identity {
         /// The file of certificates.
@@ -43,8 +43,8 @@ pub enum TlsError {
 }
 
 impl TlsServer {
-    /// Reads PEM files: the server's certificate with those that lead to its root, its private key, and, if clients must
-    /// prove who they are, the roots by which they can.
+    /// Reads PEM files: the server's certificate with its chain, its private key, and, if clients must authenticate,
+    /// the roots of their certificates.
     pub fn from_files(certificate: &Path, key: &Path, client_roots: Option<&Path>) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let identity =
@@ -72,7 +72,7 @@ impl TlsServer {
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// Agrees with the client on how; ends when data can be exchanged.
+    /// Performs the handshake; returns when data can be exchanged.
     pub(super) fn accept<S: Read + Write>(&self, mut socket: S) -> io::Result<TlsStream<S>> {
         let mut connection = ServerConnection::new(Arc::clone(&self.config)).map_err(io::Error::other)?;
         while connection.is_handshaking() {

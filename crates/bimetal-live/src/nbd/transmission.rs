@@ -1,5 +1,5 @@
-//! Transmission: requests are parsed from the input and checked. A request that passes is within the device, aligned,
-//! and of a length that can be dealt with; everything else is refused here, with the error that the protocol wants.
+//! Transmission: parses requests from the input and checks them. A valid request is within the device, aligned and
+//! within the length limit; all others are refused here, with the error that the protocol requires.
 
 use super::negotiation::Agreement;
 use super::proto::*;
@@ -10,24 +10,24 @@ use crate::block_device::SECTOR_BYTES;
 /// Operation of a request, in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'i> {
-    /// Data, in one chunk if `whole`.
+    /// Reads data; the reply is one chunk if `whole`.
     Read { sector: u64, bytes: usize, whole: bool },
-    /// Data are to be stored.
+    /// Writes data.
     Write { sector: u64, data: &'i [u8], fua: bool },
     /// Makes all completed writes durable.
     Flush,
-    /// Data are not needed any more.
+    /// Discards data.
     Trim { sector: u64, sectors: u64, fua: bool },
-    /// Sectors are to read as zeros: without a hole, or quickly or not at all.
+    /// Makes sectors read as zeros: allocated if `no_hole`; if `fast`, only if that is faster than a write.
     WriteZeroes { sector: u64, sectors: u64, fua: bool, no_hole: bool, fast: bool },
     /// Sectors will be read soon.
     Cache { sector: u64, sectors: u64 },
-    /// Where there are holes; `one` extent only.
+    /// Reports allocated extents and holes; if `one`, only the first extent.
     BlockStatus { sector: u64, sectors: u64, one: bool },
 }
 
 impl Command<'_> {
-    /// Whether storage is waited for.
+    /// Whether the command waits for durable storage.
     pub fn waits(&self) -> bool {
         match *self {
             Self::Flush => true,
@@ -36,7 +36,7 @@ impl Command<'_> {
         }
     }
 
-    /// Bytes of the reply, if there are data in it. The other replies are short.
+    /// Bytes of the reply to a read. Other replies are short; 0 stands for them.
     pub fn reply_bytes(&self, structured: bool) -> usize {
         match *self {
             Self::Read { bytes, .. } if structured => DATA_HEADER_BYTES + bytes,
@@ -46,18 +46,18 @@ impl Command<'_> {
     }
 }
 
-/// First message of the input. `used` bytes of it are consumed.
+/// First message of the input, of which `used` bytes are consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received<'i> {
-    /// A request of this many bytes, not complete.
+    /// An incomplete request of this length in bytes.
     Incomplete(usize),
     /// A request that can be executed.
     Request { used: usize, cookie: u64, command: Command<'i> },
-    /// A request that cannot, after which `data` bytes come that belong to it.
+    /// A request that is refused, followed by its `data` bytes of data.
     Refused { used: usize, cookie: u64, refusal: Refusal, data: u64 },
-    /// The client wants no more.
+    /// The client ends the session.
     Disconnect,
-    /// The input is no request.
+    /// The input is not a request.
     Violation(&'static str),
 }
 
@@ -69,7 +69,7 @@ struct Header {
     bytes: u32,
 }
 
-/// Takes the request at the head of `input`. A request to write that is refused does not wait for its data.
+/// Parses the request at the head of `input`. A write is refused before its data arrive.
 pub fn receive(input: &[u8], agreement: Agreement, geometry: Geometry) -> Received<'_> {
     let Some((header, rest)) = input.split_first_chunk::<REQUEST_BYTES>() else {
         return Received::Incomplete(REQUEST_BYTES);
@@ -116,7 +116,7 @@ impl Header {
             NBD_CMD_READ | NBD_CMD_WRITE | NBD_CMD_FLUSH | NBD_CMD_TRIM | NBD_CMD_CACHE => 0,
             _ => return Err(invalid("the command is unknown")),
         };
-        // FUA is allowed with every command, and means nothing with those that write nothing.
+        // FUA is allowed with every command; it has no effect on commands that do not write.
         if self.has(!(flags | NBD_CMD_FLAG_FUA)) {
             return Err(invalid("the command does not have that flag"));
         }
@@ -136,7 +136,7 @@ impl Header {
                 return Err(invalid("the status of nothing"));
             }
         }
-        // Only data that are sent take memory: a trim or the status of blocks may be as long as the length field allows.
+        // The limit is for data in memory. A trim or a query of block status may have any length of the field.
         if matches!(self.kind, NBD_CMD_READ | NBD_CMD_WRITE) && self.bytes as usize > MAX_PAYLOAD_BYTES {
             return Err(invalid("more data than a request may have"));
         }

@@ -8,16 +8,16 @@ use crate::endpoint::Endpoint;
 use crate::nbd::{Address, ListenError, Remote};
 use crate::store::Store;
 
-/// Name of the socket at which `bimetal copy` asks, in the store's directory.
+/// Name of the socket for `bimetal copy`, in the store's directory.
 pub const BACKUP_SOCKET: &str = "backup.sock";
 
-/// Clients at once: one that gets a backup, and another that is told so.
+/// Maximum number of clients: one that gets a backup, and another that is refused.
 pub(super) const CLIENTS: usize = 2;
 
 /// Serves clients that ask for a backup.
 pub(super) fn open(directory: &Path, store: &Arc<Store>, backups: &Arc<Backups>) -> Result<Endpoint, ListenError> {
     let (store, backups) = (Arc::clone(store), Arc::clone(backups));
-    // Nobody gives way: a backup takes as long as it takes.
+    // No client is replaced: a backup may take any time.
     Endpoint::with(
         &Address::Unix(directory.join(BACKUP_SOCKET)),
         Remote::Refused,

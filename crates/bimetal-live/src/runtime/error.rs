@@ -7,31 +7,31 @@ use crate::block_device::IoError;
 use crate::fuse::MountError;
 use crate::nbd::ListenError;
 
-/// Why a store is not served, or not to the end.
+/// Errors of serving a store.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Nothing listens at an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The directory of the store cannot be written to, and no folder for a socket can be made elsewhere.
+    /// The store's directory is not writable, and no folder for a socket can be created elsewhere.
     #[error("{in_store}, and for a socket elsewhere: {elsewhere}")]
     NoPlace {
-        /// Why not in the store's directory.
+        /// Error in the store's directory.
         in_store: ListenError,
-        /// Why not elsewhere.
+        /// Error elsewhere.
         elsewhere: io::Error,
     },
     /// The device is not shown as a file.
     #[error(transparent)]
     Mount(#[from] MountError),
-    /// This process may have too few files open.
+    /// The limit of open files of this process is too low.
     #[error(
         "this process may have {limit} files open, and needs {needed} to serve one client; raise the limit (`ulimit -n`)"
     )]
     OpenFiles {
         /// The limit.
         limit: usize,
-        /// The least that is enough.
+        /// Number of files needed for one client.
         needed: usize,
     },
     /// A file of the store failed while it was served. Data that were durable before remain so.
@@ -48,15 +48,15 @@ pub enum ServeError {
 /// A limitation of a service that has started.
 #[derive(Debug)]
 pub enum Warning {
-    /// Nothing answers `bimetal stat`, as the store's directory cannot be written to.
+    /// `bimetal stat` gets no answer, as the store's directory is not writable.
     NoStat(ListenError),
-    /// Fewer clients are served than were asked for, as this process may have too few files open.
+    /// Fewer clients are served than requested, because of the limit of open files.
     FewerConnections {
-        /// Clients at once.
+        /// Maximum number of clients.
         served: usize,
-        /// Those that were asked for.
+        /// Requested maximum.
         wanted: usize,
-        /// Files that may be open.
+        /// Limit of open files.
         limit: usize,
     },
 }

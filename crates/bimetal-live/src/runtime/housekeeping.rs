@@ -1,4 +1,4 @@
-//! Periodic work beside serving: background work in idle time, and observation of the store for the log.
+//! Periodic work beside serving: upkeep, background work in idle time, and observation of the store for the log.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use crate::store::{Status, Store};
 pub(super) const IDLE_AFTER: Duration = Duration::from_millis(500);
 /// Background work of one call, in pages.
 const IDLE_PAGES: u32 = 64;
-/// Time for which a thread waits for upkeep, which is also the time that it takes to end.
+/// Time for which a thread waits for upkeep, and thus the longest time that it takes to end.
 const UPKEEP_PATIENCE: Duration = Duration::from_millis(100);
 /// Duration above which a commit is logged.
 const SLOW_COMMIT: Duration = Duration::from_secs(1);
@@ -60,33 +60,35 @@ impl Drop for Housekeeping {
         *self.end.is_wanted.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.end.told.notify_all();
         for thread in self.threads.drain(..) {
-            // One that panicked has said so.
+            // A panic was reported by its thread.
             let _ = thread.join();
         }
     }
 }
 
-/// Does the upkeep of a store: a step, or nothing for some time. Breaks when the device takes no more work.
+/// Does one step of a store's upkeep, or waits for some time if nothing is to do. Breaks when the device takes no more
+/// work.
 pub(super) fn keep_up(store: &Store) -> ControlFlow<()> {
     if store.keep_up(UPKEEP_PATIENCE).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
-/// Gives the scheme the time that the host does not need, as long as it does something with it.
+/// Gives the scheme idle time of the host, as long as the scheme has background work.
 #[derive(Debug)]
 pub(super) struct Idle {
-    /// Events at the last look.
+    /// Events at the last check.
     events: u64,
-    /// Events after which there was nothing left to do.
+    /// Number of events after which no work was left.
     done_at: Option<u64>,
 }
 
 impl Idle {
-    /// Takes this moment for the last at which the host asked for something.
+    /// Assumes that the last request of the host was now.
     pub fn new(store: &Store) -> Self {
         Self { events: store.events(), done_at: None }
     }
 
-    /// Lets the scheme work if the host has asked for nothing since the last look. Breaks when the device takes no more work.
+    /// Lets the scheme work if the host has made no request since the last check. Breaks when the device takes no more
+    /// work.
     pub fn look(&mut self, store: &Store) -> ControlFlow<()> {
         let events = store.events();
         if self.events == events && self.done_at != Some(events) {
@@ -96,12 +98,12 @@ impl Idle {
         ControlFlow::Continue(())
     }
 
-    /// Lets the scheme work until there is nothing left to do, or the host asks for something.
+    /// Lets the scheme work until no work is left, or the host makes a request.
     fn work(&mut self, store: &Store) -> ControlFlow<()> {
         loop {
             let Ok(is_busy) = store.idle(IDLE_PAGES) else { return ControlFlow::Break(()) };
-            // Idle time is one event. If it is not there, the file system had no room for it: the next look asks again, so that
-            // a full device finds by itself that there is room.
+            // Idle time is one event. If it was not recorded, the file system had no space for it: the next check tries
+            // again, so that a full device detects free space by itself.
             let expected = self.events + 1;
             self.events = store.events();
             if self.events != expected {
@@ -123,7 +125,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Logs those since the last look.
+    /// Logs those since the last check.
     pub fn look(&self, status: &Status) {
         let commits = added(&self.slow_commits, status.times.commit.longer_than(SLOW_COMMIT));
         if commits > 0 {
@@ -181,7 +183,7 @@ mod tests {
         assert!(idle.look(&store).is_break(), "it is closed");
     }
 
-    /// Nobody uses the device, and its alarm goes off and on by itself.
+    /// The device is not used, and detects lack of space and free space by itself.
     #[test]
     fn a_full_device_finds_out_that_there_is_room() {
         let storage = Arc::new(CrashStorage::new());

@@ -1,8 +1,8 @@
-//! The serving runtime: everything around an open store that makes it a device for others.
+//! The serving runtime: makes an open store a device for clients.
 //!
-//! A [`Service`] exports a store over NBD and, on request, as a file and to a virtual machine. It gives the scheme the idle time
-//! of the host, answers `bimetal stat`, and serves figures as OpenMetrics over HTTP. `bimetal serve` is this with arguments
-//! around it. Another program serves a store of its own like this:
+//! A [`Service`] exports a store over NBD and, on request, as a file and to a virtual machine. It gives the scheme the
+//! idle time of the host, answers `bimetal stat`, and serves figures as OpenMetrics over HTTP. `bimetal serve` adds
+//! only arguments. Another program can serve a store like this:
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -23,10 +23,10 @@
 //!
 //! | subject | module |
 //! |---|---|
-//! | the order of things | `service` |
-//! | where clients connect, and the URI that they are given | `socket` |
+//! | start, operation and stop of a service | `service` |
+//! | the socket for clients, and its URI | `socket` |
 //! | answers to `bimetal stat` and to collectors of metrics | `questions`; `health::figures` has the measurements of the service itself |
-//! | backups while it is served | `backups` |
+//! | backups of a served store | `backups` |
 //! | background work in idle time, observation of the store for the log | `housekeeping` |
 //! | signals, open files | `signals`, `open_files` |
 //! | systemd: notifications, its watchdog, sockets that it passes | [`systemd`] |

@@ -9,7 +9,7 @@ use crate::health::figures::Sources;
 use crate::nbd::{Address, ListenError, Remote};
 use crate::store::Store;
 
-/// Name of the socket at which `bimetal stat` asks, in the store's directory.
+/// Name of the socket for `bimetal stat`, in the store's directory.
 pub const STAT_SOCKET: &str = "stat.sock";
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

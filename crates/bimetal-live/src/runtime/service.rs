@@ -1,4 +1,4 @@
-//! A store that is served: start, operation, end.
+//! A served store: start, operation, stop.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -27,33 +27,33 @@ use crate::vhost_user;
 /// Time between two observations of the store for the log and for systemd.
 const WATCH_PAUSE: Duration = Duration::from_secs(5);
 
-/// How a store is served.
+/// Settings of a service.
 #[derive(Debug, Default)]
 pub struct ServiceSettings {
-    /// Where clients connect.
+    /// Socket for clients.
     pub listen: Listen,
-    /// File at which the device is shown besides, by FUSE, if it is.
+    /// File at which FUSE also shows the device, if any.
     pub fuse: Option<PathBuf>,
-    /// Name that clients may ask for.
+    /// Name that clients may request.
     pub export: String,
-    /// How clients are treated, whether other machines may connect, TLS.
+    /// Limits for clients, access from other machines, TLS.
     pub nbd: Options,
-    /// Where figures are served as OpenMetrics over HTTP, if they are.
+    /// Address at which figures are served as OpenMetrics over HTTP, if any.
     pub stats: Option<Address>,
     /// Factor by which answers are slower than those of the modelled device; `None` does not hold answers back.
     pub pace: Option<f64>,
     /// Whether systemd is notified, if its environment variables ask for that.
     pub systemd: bool,
-    /// Makes the answers to `bimetal stat`, at a socket in the store's directory. Without it nothing listens there.
+    /// Makes the answers to `bimetal stat`, at a socket in the store's directory. Without it the socket does not exist.
     pub answer: Option<Answer>,
-    /// Whether `bimetal copy` gets a backup of the store, at another socket there. One that is opened to be read needs none: others
-    /// can open it, too.
+    /// Whether `bimetal copy` can back up the store, at another socket there. A store opened read-only needs no such
+    /// socket: other processes can open it, too.
     pub backups: bool,
-    /// Where a virtual machine connects, beside clients of NBD.
+    /// Socket for a virtual machine, in addition to NBD clients.
     pub vhost_user: Option<PathBuf>,
 }
 
-/// A store that clients can connect to. They are served once it runs.
+/// A store to which clients can connect. They are served once [`Service::run`] is called.
 pub struct Service {
     store: Arc<Store>,
     /// The store for clients: paced, backed up and measured.
@@ -68,7 +68,7 @@ pub struct Service {
     stats: Option<Endpoint>,
     _stat: Option<Endpoint>,
     backup: Option<Endpoint>,
-    /// Goes with the socket in it.
+    /// Removed with the socket in it.
     _folder: Option<TempDir>,
 }
 
@@ -134,17 +134,17 @@ impl Service {
         })
     }
 
-    /// Limitations that the user should know of.
+    /// Limitations that the user should know.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Where clients connect, with the port that was chosen.
+    /// Address for clients, with the chosen port.
     pub fn address(&self) -> Address {
         self.server.address()
     }
 
-    /// Where figures are served over HTTP, if they are, with the port that was chosen.
+    /// Address at which figures are served over HTTP, if any, with the chosen port.
     pub fn stats_address(&self) -> Option<&Address> {
         self.stats.as_ref().map(Endpoint::address)
     }
@@ -154,7 +154,7 @@ impl Service {
         &self.uri
     }
 
-    /// Where the device is shown as a file, from the root on, if it is.
+    /// Absolute path at which the device is shown as a file, if any.
     pub fn file(&self) -> Option<&Path> {
         self.mount.as_ref().map(Mount::file)
     }
@@ -183,7 +183,7 @@ impl Service {
         });
         // The last writes of all front ends become durable when the store is closed.
         drop(mount);
-        // A backup that is under way ends.
+        // Ends a backup that is under way.
         drop(backup);
         if systemd {
             systemd::tell_stopping();
@@ -202,7 +202,7 @@ impl Service {
     }
 }
 
-/// The store for clients: at the pace of the modelled device if `pace` says so, backed up while it is used, and measured.
+/// The store for clients: at the pace of the modelled device if `pace` is set, with backups during use, and measured.
 fn for_clients(
     store: &Arc<Store>,
     pace: Option<f64>,

@@ -28,7 +28,7 @@ pub fn at_signals(stop: impl FnOnce() + Send + 'static) -> io::Result<()> {
         }
         let stopped_at = Instant::now();
         stop();
-        // Those who end a session send SIGHUP beside another: that is no second wish.
+        // The end of a session sends SIGHUP in addition to another signal: that is not a second request.
         if let Some(signal) = arrived.find(|&signal| signal != SIGHUP && stopped_at.elapsed() > TOGETHER) {
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }

@@ -1,4 +1,4 @@
-//! Where clients connect, and the URI that they are given.
+//! The socket for clients, and its URI.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -13,20 +13,20 @@ use crate::nbd::{Address, Export, ListenError, Listener, Options, Server};
 /// Name of the socket for clients in the store's directory.
 pub const NBD_SOCKET: &str = "nbd.sock";
 
-/// Where clients connect.
+/// The place of the socket for clients.
 #[derive(Debug, Default)]
 pub enum Listen {
-    /// At a Unix socket in the store's directory; if that cannot be written to and the store was opened to be read, in a private
-    /// folder.
+    /// A Unix socket in the store's directory, or in a private folder if the directory is not writable and the store
+    /// was opened read-only.
     #[default]
     InStore,
-    /// At that address.
+    /// At this address.
     At(Address),
-    /// At a socket that another process has made.
+    /// A listening socket made by another process.
     Passed(Listener),
 }
 
-/// The server, and the folder of its socket if that cannot be in the store's directory.
+/// The server, and the private folder of its socket if it has one.
 pub(super) fn listen(
     directory: &Path,
     listen: Listen,
@@ -53,18 +53,18 @@ pub(super) fn listen(
     }
 }
 
-/// Whether nothing can be written where the socket should be.
+/// Whether the directory of the socket is not writable.
 fn is_unwritable(error: &ListenError) -> bool {
     use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
     matches!(error, ListenError::System { source, .. } if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem))
 }
 
-/// A folder for a socket that only this user can look into.
+/// A folder for a socket, accessible only to this user.
 fn private_folder() -> io::Result<TempDir> {
     let own = std::fs::Permissions::from_mode(0o700);
     let make = |parent: PathBuf| {
         let folder = tempfile::Builder::new().prefix("bimetal-").permissions(own.clone()).tempdir_in(parent)?;
-        // The umask may have taken some of it.
+        // The umask may have removed some permissions.
         std::fs::set_permissions(folder.path(), own.clone())?;
         Ok(folder)
     };
@@ -74,10 +74,9 @@ fn private_folder() -> io::Result<TempDir> {
     }
 }
 
-/// The URI of an export at `address`, as the NBD project writes it.
+/// The URI of an export at `address`, in the form that the NBD project defines.
 ///
-/// # Errors
-/// The address is a relative path, and the directory that this process is in cannot be told.
+/// # Errors The address is a relative path, and the current directory is unknown.
 pub fn uri(address: &Address, export: &str, tls: bool) -> io::Result<String> {
     let scheme = if tls { "nbds" } else { "nbd" };
     let export = percent_encoded(export.as_bytes());
@@ -90,7 +89,7 @@ pub fn uri(address: &Address, export: &str, tls: bool) -> io::Result<String> {
     })
 }
 
-/// Bytes as a URI has them (RFC 3986, section 2).
+/// Percent-encodes bytes for a URI (RFC 3986, section 2).
 fn percent_encoded(bytes: &[u8]) -> String {
     let encode = |&byte: &u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),

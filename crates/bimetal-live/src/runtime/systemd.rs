@@ -18,8 +18,8 @@ pub const VARIABLES: [&str; 6] =
 /// Shortest time between two messages to the watchdog.
 const WATCHDOG_MIN: Duration = Duration::from_millis(1);
 
-/// The socket that systemd has passed to this process (`LISTEN_FDS`), if it has; beyond the loopback only as `remote` says,
-/// `encrypted` or not. To be called once, before there are threads, as it clears these variables.
+/// The socket that systemd has passed to this process (`LISTEN_FDS`), if any. `remote` and `encrypted` decide whether
+/// other machines may connect. To be called once, before threads are started, as it clears these variables.
 ///
 /// # Errors
 /// More than one was passed, or one that cannot be used.
@@ -36,12 +36,12 @@ pub fn passed_listener(remote: Remote, encrypted: bool) -> Result<Option<Listene
     Listener::adopt(fd, remote, encrypted).map(Some)
 }
 
-/// Whether systemd asks for notifications.
+/// Whether systemd requests notifications.
 pub(super) fn is_there() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
-/// Notifies systemd, if it asks for that. A failure matters little: systemd has time limits of its own.
+/// Notifies systemd, if it requests that. Failures are ignored: systemd has its own time limits.
 fn tell(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::debug!(%error, "systemd was not told");
@@ -56,7 +56,7 @@ pub(super) fn tell_ready(status: &Status) {
     }
 }
 
-/// Tells systemd that nobody is served any more.
+/// Tells systemd that the service is stopping.
 pub(super) fn tell_stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("Closing the store")]);
 }

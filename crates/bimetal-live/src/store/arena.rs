@@ -77,7 +77,7 @@ impl Arena {
         }
     }
 
-    /// Drops the shared payload. Nobody reads its bytes before the next [`Arena::clear`].
+    /// Drops the shared payload. Its bytes must not be read before the next [`Arena::clear`].
     pub fn give_back(&mut self) {
         self.payload = None;
     }
