@@ -1,4 +1,5 @@
-//! How long a large store in full use takes to open and close, and its memory, on a disk that is far too small for its data.
+//! Measures the time to open and close a large store in full use, and its memory, on a disk that is far too small for
+//! its data.
 //!
 //! ```text
 //! bimetal create big.store --scheme pagemap --capacity 1TiB --sparse
@@ -6,9 +7,9 @@
 //! cargo run --release --package bimetal-live --example full -- big.store open
 //! ```
 //!
-//! `fill` writes every sector in order and then pages at random, fewer than there is room for before anything is collected.
-//! Pages that are written to a region are dropped, except the file's first and last mebibyte; the superblock, the journal,
-//! the checkpoints and the map are files as always. Such a store holds no data and is good for nothing else.
+//! `fill` writes every sector in order and then random pages, too few to start garbage collection. Pages written to a
+//! region are dropped, except in the first and last mebibyte of its file. The superblock, the journal, the checkpoints
+//! and the map are normal files. Such a store holds no data and has no other use.
 
 use std::env;
 use std::error::Error;
@@ -26,15 +27,15 @@ use bimetal_live::store::backing::{Access, Backing, Identity, Storage};
 use bimetal_live::store::{Directory, OpenOptions, Store};
 
 const SECTOR: u64 = 512;
-/// Bytes at either end of a region's file that are kept.
+/// Bytes at each end of a region's file that are kept.
 const KEPT: u64 = 1 << 20;
-/// Bytes of a write in order.
+/// Bytes of a sequential write.
 const LARGE: usize = 1 << 20;
-/// Writes of a page at random.
+/// Number of random page writes.
 const SCATTERED: u64 = 1_000_000;
 const PAGE: usize = 4096;
 
-/// A directory whose regions forget what is written to them.
+/// A directory whose regions drop written data.
 struct Forgetful(Directory);
 
 impl Storage for Forgetful {

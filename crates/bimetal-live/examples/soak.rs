@@ -1,7 +1,8 @@
-//! Crashes stores for a long time: `make soak`, or `cargo run --release --package bimetal-live --example soak -- CRASHES [SEED]`.
+//! Long crash test of stores: `make soak`, or `cargo run --release --package bimetal-live --example soak -- CRASHES
+//! [SEED]`.
 //!
-//! Every scheme in turn, on as many threads as there are processors, until CRASHES crashes have been survived. The first that
-//! was not ends it, and says how it is repeated.
+//! Tests every scheme in turn, with one thread for each processor, until CRASHES crashes have been survived. The first
+//! failure ends the test, with instructions to repeat it.
 
 use std::env;
 use std::process::ExitCode;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use bimetal_core::scheme::SCHEMES;
 use bimetal_live::store::soak::{Tally, crash_run};
 
-/// How often is said how far it is.
+/// Interval of progress reports.
 const REPORT: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {

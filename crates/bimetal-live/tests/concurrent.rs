@@ -1,4 +1,4 @@
-//! Several threads at one store: nobody waits for what another one makes durable.
+//! Several threads on one store: no thread waits for the commit of another.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,17 +13,17 @@ use bimetal_live::store::crash_backing::{CrashStorage, Fault, Loss};
 use bimetal_live::store::{CreateOptions, OpenOptions, Store, create, soak};
 use bimetal_live::{BlockDevice, Extent, IoError};
 
-/// For what must not wait: longer than any machine takes.
+/// Time limit for operations that must not wait, longer than any machine takes.
 const LONG: Duration = Duration::from_secs(30);
 const WRITERS: u64 = 8;
 
-/// A store whose next sync does not end before the gate is open.
+/// A store whose next sync does not end before the gate opens.
 struct Gated {
     storage: Arc<CrashStorage>,
     store: Arc<Store>,
-    /// Says that the sync has begun.
+    /// Signals that the sync has begun.
     begun: Receiver<()>,
-    /// Lets it end, by going away.
+    /// Dropped to let the sync end.
     gate: Sender<()>,
 }
 
@@ -36,13 +36,13 @@ fn gated(scheme: usize) -> Gated {
     let open = Mutex::new(open);
     storage.set_meanwhile(Some(Arc::new(move || {
         begins.send(()).ok();
-        // Later syncs find it open.
+        // Later syncs find the gate open.
         open.lock().unwrap().recv().ok();
     })));
     Gated { storage, store: Arc::new(store), begun, gate }
 }
 
-/// Does something in a thread of its own; says when it is done.
+/// Runs `work` in a separate thread, and signals its end.
 fn apart(store: &Arc<Store>, work: impl FnOnce(&Store) + Send + 'static) -> Receiver<()> {
     let (store, (done, is_done)) = (Arc::clone(store), mpsc::channel());
     thread::spawn(move || {
@@ -61,7 +61,7 @@ fn nobody_waits_for_the_sync_of_another() {
         let others = apart(&store, |store| {
             let mut bytes = [0; 4096];
             store.read(8, &mut bytes).unwrap();
-            assert_eq!(bytes, [1; 4096], "what is being made durable is read");
+            assert_eq!(bytes, [1; 4096], "data of a commit in progress are read");
             store.write(16, &[2; 4096], false).unwrap();
             store.write(12, &[3; 512], false).unwrap();
             store.trim(8, 1, false).unwrap();
@@ -80,7 +80,7 @@ fn nobody_waits_for_the_sync_of_another() {
         assert!(durable.try_recv().is_err(), "{}: acknowledged before it was durable", spec.name);
         drop(gate);
         durable.recv_timeout(LONG).unwrap();
-        // What came meanwhile is not part of what was made durable.
+        // Later writes are not part of the durable data.
         storage.restart(Loss::All, 1);
         drop(store);
         let store = Store::open(Arc::clone(&storage) as Arc<dyn Storage>, OpenOptions::default()).unwrap();
@@ -90,7 +90,7 @@ fn nobody_waits_for_the_sync_of_another() {
     }
 }
 
-/// Commits that are under way at the same time, at most.
+/// Maximum number of commits in progress.
 const COMMITS: u64 = 32;
 
 #[test]
@@ -109,15 +109,15 @@ fn those_who_wait_together_are_served_by_one_commit() {
     while store.events() < events + WRITERS {
         thread::yield_now();
     }
-    // They have written. Soon they wait, too.
+    // All have written, and will soon wait for their commits.
     thread::sleep(Duration::from_millis(200));
-    assert!(begun.try_recv().is_err(), "there are as many commits under way as there may be");
+    assert!(begun.try_recv().is_err(), "the maximum number of commits is in progress");
     drop(gate);
     first.iter().chain(&others).for_each(|writer| writer.recv_timeout(LONG).unwrap());
-    assert_eq!(store.status().counts.commits, COMMITS + 1, "one for all who could not begin");
+    assert_eq!(store.status().counts.commits, COMMITS + 1, "one commit for all threads that had to wait");
 }
 
-/// Two commits of which the second one is synced first, then the first one, which may fail. Returns what the writers are told.
+/// Two commits. The second one is synced first, then the first one, which may fail. Returns the results of the writers.
 fn two_at_once(fails: bool) -> [Result<(), IoError>; 2] {
     let storage = Arc::new(CrashStorage::new());
     let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();
@@ -148,7 +148,7 @@ fn two_at_once(fails: bool) -> [Result<(), IoError>; 2] {
     while storage.changes() == before {
         thread::yield_now();
     }
-    assert!(tells.recv_timeout(Duration::from_millis(200)).is_err(), "the one before is not durable");
+    assert!(tells.recv_timeout(Duration::from_millis(200)).is_err(), "the previous commit is not durable");
     drop(first);
     let mut results = [0, 1].map(|_| tells.recv_timeout(LONG).unwrap());
     results.sort_by_key(|&(writer, _)| writer);
@@ -158,7 +158,7 @@ fn two_at_once(fails: bool) -> [Result<(), IoError>; 2] {
     storage.restart(Loss::All, 1);
     let mut bytes = [0; 2 * 4096];
     open().read(0, &mut bytes).unwrap();
-    assert!(fails || bytes == [1; 2 * 4096], "what was acknowledged is there");
+    assert!(fails || bytes == [1; 2 * 4096], "acknowledged data are present");
     results.map(|(_, result)| result)
 }
 

@@ -1,4 +1,4 @@
-//! Copies of stores: by the scheme and by the map, cut short, damaged, and of schemes that are not known.
+//! Copies of stores: by the scheme and by the map, interrupted, damaged, and of unknown schemes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ fn open(storage: &Arc<dyn Storage>) -> Store {
     Store::open(Arc::clone(storage), OpenOptions::default()).unwrap()
 }
 
-/// A store with anything in it, and what that is.
+/// A store with some data, and these data.
 fn filled(scheme: usize) -> (Arc<CrashStorage>, Arc<dyn Storage>, Vec<u8>) {
     let (files, storage) = storage();
     create(storage.as_ref(), &TINY[0].device(SCHEMES[scheme], 0).unwrap(), &OPTIONS(3)).unwrap();
@@ -74,7 +74,7 @@ fn every_scheme_is_copied_to_every_next_one_and_holes_stay_holes() {
     for (scheme, spec) in SCHEMES.iter().enumerate() {
         let (_, old, content) = filled(scheme);
         let next = (scheme + 1) % SCHEMES.len();
-        // The first copy replays a journal, the others are of a store that was closed.
+        // The first copy replays a journal; the others copy a closed store.
         for by_map in [false, false, true] {
             let (new, lost) = copied(&old, next, by_map);
             assert!(lost.is_empty());
@@ -122,7 +122,7 @@ fn a_copy_is_complete_or_not_wherever_it_crashes() {
             read.is_ok() && new.complete().is_ok()
         });
         if copied {
-            assert!(crash > 20, "it was tried");
+            assert!(crash > 20, "several crashes were tried");
             break;
         }
         files.restart(Loss::All, crash);

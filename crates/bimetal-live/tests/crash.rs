@@ -1,6 +1,6 @@
-//! Every registered scheme on a backing that loses, reorders and tears what was not synced, that fails, and that decays.
+//! Every registered scheme on a backing that loses, reorders and tears unsynced data, that fails, and whose bits flip.
 //!
-//! These are shares of what `soak` runs for long. A failure says how it is repeated.
+//! These tests are a part of the long run of `soak`. A failure prints instructions to repeat it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -27,7 +27,8 @@ fn every_scheme_is_after_a_crash_as_a_commit_left_it() {
     assert!(total.overlapping > 1000 && total.in_flight > 100, "{total:?}");
 }
 
-/// The process that makes a store is killed, and the next one is told that the store exists: then a power cut takes nothing of it.
+/// The process that creates a store is killed, and the next one finds that the store exists. After that, a power cut
+/// must not lose any part of it.
 #[test]
 fn a_store_that_is_said_to_be_there_stays() {
     let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();
@@ -54,8 +55,8 @@ fn a_store_that_is_said_to_be_there_stays() {
     assert!(told > 1);
 }
 
-/// A store that was cut short while it was made is made again over the block device that it had begun to take; over the same device
-/// with anything else on it, it is not.
+/// A store whose creation was interrupted can be created again over its block device. This is refused if the device
+/// contains anything else.
 #[test]
 fn a_store_that_was_cut_short_is_made_again_and_takes_nothing_else() {
     let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();
@@ -74,7 +75,7 @@ fn a_store_that_was_cut_short_is_made_again_and_takes_nothing_else() {
         assert!(matches!(refused, Err(StoreError::Occupied { .. } | StoreError::Exists)), "operation {operation}");
         match create(&storage, &device, &options) {
             Ok(()) => assert!(made.is_err(), "operation {operation}"),
-            // It was complete, or said so.
+            // The store was complete, or reported as complete.
             Err(StoreError::Exists) => {}
             Err(error) => panic!("operation {operation}: {error}"),
         }
@@ -85,8 +86,8 @@ fn a_store_that_was_cut_short_is_made_again_and_takes_nothing_else() {
     }
 }
 
-/// What looks like a batch that a crash has torn may be one that was acknowledged. Going back to the one before would mix old
-/// sectors with new ones, as slots and the home disk were given to the later ones by then.
+/// A batch that looks torn by a crash may have been acknowledged. A return to the previous batch would mix old sectors
+/// with new ones, as slots and places on the home disk were reused for later ones by then.
 #[test]
 fn a_journal_that_is_cut_short_is_found_out() {
     for spec in SCHEMES {

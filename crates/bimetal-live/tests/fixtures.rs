@@ -1,8 +1,8 @@
-//! Stores of every scheme as this version leaves them: what programs made before must be readable for good.
+//! Stores of every scheme, written by this and earlier versions: stores of earlier versions must remain readable.
 //!
-//! `tests/fixtures/SCHEME.zst` has two stores of a tiny device: one that was closed, and one that was killed with a journal to replay.
-//! `SCHEME.fN.zst` has the same of format N of the store, and `SCHEME.vN.zst` of version N of the scheme.
-//! `BIMETAL_UPDATE_FIXTURES=1 cargo test -p bimetal-live --test fixtures` rewrites all of them.
+//! `tests/fixtures/SCHEME.zst` has two stores of a tiny device: one that was closed, and one that was killed with a
+//! journal to replay. `SCHEME.fN.zst` has the same in format N of the store, and `SCHEME.vN.zst` in version N of the
+//! scheme. `BIMETAL_UPDATE_FIXTURES=1 cargo test -p bimetal-live --test fixtures` rewrites all of them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -21,7 +21,7 @@ const UPDATE: &str = "BIMETAL_UPDATE_FIXTURES";
 const LEVEL: i32 = 19;
 const REQUESTS: u64 = 24;
 
-/// How a store was left.
+/// Last state of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Closed,
@@ -34,14 +34,14 @@ fn path(spec: &SchemeSpec) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(spec.name).with_extension("zst")
 }
 
-/// Makes a store, and says what it holds.
+/// Creates a store. Returns it with its data.
 fn generate(spec: &SchemeSpec, left: Left) -> (CrashStorage, Vec<u8>) {
     let storage = Arc::new(CrashStorage::new());
     let (mut content, mut state) = (Vec::new(), left as u64);
     let device = TINY[0].device(spec, 0).unwrap();
     let options = CreateOptions { number: Some(5 + left as u64), sparse: true, ..CreateOptions::default() };
     create(storage.as_ref(), &device, &options).unwrap();
-    // With a checkpoint after almost every commit, then with none.
+    // First with a checkpoint after almost every commit, then without checkpoints.
     for (opening, journal_bytes) in [(11, 1), (12, u64::MAX)] {
         let limits = Limits { journal_bytes, ..Limits::default() };
         let options = OpenOptions { limits, opening: Some(opening), ..OpenOptions::default() };
@@ -76,7 +76,8 @@ fn request(store: &Store, state: &mut u64, fill: u8, content: &mut [u8]) {
     }
 }
 
-/// Stores as bytes: for each the number of its files, then for each of these lengths of name and bytes, name, bytes.
+/// Stores as bytes: for each store the number of files, then for each file the lengths of name and contents, name,
+/// contents.
 fn pack<'a>(stores: impl IntoIterator<Item = &'a CrashStorage>) -> Vec<u8> {
     let mut packed = Vec::new();
     for storage in stores {
@@ -128,7 +129,7 @@ fn read(storage: &Arc<CrashStorage>, by_map: bool, sectors: usize) -> Result<Vec
     Ok(content)
 }
 
-/// What is wrong with a store that was made before; it must hold `content`.
+/// The first error of an earlier store, which must hold `content`.
 fn fault(storage: &Arc<CrashStorage>, left: Left, content: &[u8]) -> Option<String> {
     for by_map in [false, true] {
         match read(storage, by_map, content.len() / 512) {
@@ -143,7 +144,7 @@ fn fault(storage: &Arc<CrashStorage>, left: Left, content: &[u8]) -> Option<Stri
             Err(error) => return Some(error.to_string()),
         }
     }
-    // It goes on as if nothing had happened.
+    // The store continues normally.
     let mut content = content.to_vec();
     let store = match Store::open(Arc::clone(storage) as Arc<dyn Storage>, OpenOptions::default()) {
         Ok(store) => store,
@@ -212,7 +213,8 @@ fn stores_that_were_made_before_are_read() {
     assert!(total < 300 << 10, "{total} bytes of fixtures are too many");
 }
 
-/// What a store of an earlier version of a scheme is good for: closed, it is read by its map, and killed it is refused.
+/// Checks a store of an earlier version of a scheme: if it was closed, it is read by its map; if it was killed, it is
+/// refused.
 fn assert_read_by_map(storage: &Arc<CrashStorage>, left: Left, content: &[u8], stem: &str) {
     let opened = Store::open(Arc::clone(storage) as Arc<dyn Storage>, OpenOptions::default());
     assert!(matches!(opened, Err(StoreError::SchemeVersion { .. })), "{stem} {left:?}");
@@ -223,7 +225,7 @@ fn assert_read_by_map(storage: &Arc<CrashStorage>, left: Left, content: &[u8], s
     }
 }
 
-/// `SCHEME.fN.zst` was made in an earlier format of the store, with the scheme as it is or as it was.
+/// `SCHEME.fN.zst` was made in an earlier format of the store, with the current or an earlier version of the scheme.
 #[test]
 fn stores_of_formats_that_have_changed_are_read() {
     let mut count = 0;
@@ -246,8 +248,8 @@ fn stores_of_formats_that_have_changed_are_read() {
     assert!(count > 0);
 }
 
-/// `SCHEME.vN.zst` was made by an earlier version of a scheme, whose state can be restored no longer: a store that was closed is read by
-/// its map, and one that was killed is refused.
+/// `SCHEME.vN.zst` was made by an earlier version of a scheme, whose state can no longer be restored: a closed store is
+/// read by its map, and a killed one is refused.
 #[test]
 fn stores_of_schemes_that_have_changed_are_read_by_their_maps() {
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! A device as a file, as the kernel makes one of it: needs the rights to mount, and is skipped without them.
+//! A device as a file through the kernel. The tests need the right to mount, and are skipped without it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -29,7 +29,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Nothing if this machine mounts nothing.
+    /// `None` if this machine cannot mount.
     fn new() -> Option<Self> {
         if !can_mount() {
             return None;
@@ -88,25 +88,25 @@ fn the_file_has_the_bytes_of_the_device() {
     let mut sectors = [0; 1024];
     shown.device.read(0, &mut sectors).unwrap();
     assert_eq!(&sectors[505..518], b"over a border");
-    // Changed by another front end: the kernel must have kept nothing.
+    // Changed by another front end: the kernel must not have cached the old data.
     assert_eq!(read(&file, 505, 13), b"over a border");
     shown.device.write(1, &[7; 512], false).unwrap();
     assert_eq!(read(&file, 510, 4), [b'a', b' ', 7, 7]);
-    // As long as requests get, and longer.
+    // Larger than the largest request.
     let large: Vec<u8> = (0..3 << 20).map(|at: u32| (at % 251) as u8).collect();
     file.write_all_at(&large, 100).unwrap();
     assert!(read(&file, 100, 3 << 20) == large);
-    assert_eq!(read(&file, BYTES - 3, 10), [0; 3], "no further than to the end");
+    assert_eq!(read(&file, BYTES - 3, 10), [0; 3], "only up to the end");
     assert_eq!(file.write_at(&[1; 10], BYTES - 3).unwrap(), 3);
     assert_eq!((read(&file, BYTES, 1), error(file.write_at(&[1], BYTES))), (vec![], Some(Errno::NOSPC.raw_os_error())));
     file.set_len(BYTES).unwrap();
     assert_eq!(error(file.set_len(0)), Some(Errno::PERM.raw_os_error()));
     assert_eq!(error(file.set_permissions(fs::Permissions::from_mode(0o666))), Some(Errno::PERM.raw_os_error()));
-    assert_eq!(error(fs::write(shown.path(), "all of it")), Some(Errno::PERM.raw_os_error()), "it is not cut");
+    assert_eq!(error(fs::write(shown.path(), "all of it")), Some(Errno::PERM.raw_os_error()), "it is not truncated");
     let path = shown.path();
     drop(file);
     shown.mount = None;
-    assert!(!path.exists(), "what was made goes");
+    assert!(!path.exists(), "a file made for the mount is removed");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn holes_are_punched_and_found() {
     assert_eq!(shown.count(Operation::Zero), 3, "parts of sectors are written");
 }
 
-/// Direct and cached readers and writers at once, each in sectors of its own.
+/// Direct and cached readers and writers in parallel, each in its own sectors.
 #[test]
 fn many_use_it_at_once() {
     let Some(shown) = Shown::new() else { return };

@@ -1,4 +1,4 @@
-//! The map of a closed store: when there is one, and what is read by it.
+//! The map of a closed store: when it exists, and the data read by it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,10 +23,10 @@ fn open(storage: &Arc<CrashStorage>) -> Store {
     Store::open(Arc::clone(storage) as Arc<dyn Storage>, OpenOptions::default()).unwrap()
 }
 
-/// Runs: where they begin, and their bytes or their length.
+/// Runs: the first sector, and the bytes or the length.
 type Runs<T> = Vec<(u64, T)>;
 
-/// Runs that are read, and those that are lost.
+/// Runs that can be read, and runs that are lost.
 fn read(storage: &CrashStorage) -> (Runs<Vec<u8>>, Runs<u64>) {
     let mut runs = Vec::new();
     let mut mapped = Mapped::open(storage).unwrap();
@@ -59,12 +59,12 @@ fn a_map_is_of_the_latest_closed_state_or_void() {
     assert_eq!(read(&storage), (vec![(7, vec![1; 1024])], vec![]));
     let map = storage.bytes("map");
     let store = open(&storage);
-    assert!(storage.bytes("map").is_empty(), "it is void before anything is written");
+    assert!(storage.bytes("map").is_empty(), "it is cleared before anything is written");
     store.write(8, &[2; 1024], true).unwrap();
     store.close().unwrap();
     drop(store);
     assert_eq!(read(&storage), (vec![(7, [[1; 512], [2; 512], [2; 512]].concat())], vec![]));
-    // As if it had been put back from a backup.
+    // As if it had been restored from a backup.
     storage.open("map", bimetal_live::store::backing::Access::Write, false).unwrap().write_at(0, &map).unwrap();
     assert!(refused(&storage).contains("another time"));
 }

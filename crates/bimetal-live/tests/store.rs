@@ -1,4 +1,4 @@
-//! Every registered scheme as a device on real files, beside a map of sectors, and beside the simulator.
+//! Every registered scheme as a device on real files, compared with a map of sectors and with the simulator.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -38,7 +38,7 @@ fn open(storage: &Arc<CrashStorage>, options: OpenOptions) -> Store {
     Store::open(Arc::clone(storage) as Arc<dyn Storage>, options).unwrap()
 }
 
-/// A page of a tiny `pagemap`, and its pages of a block.
+/// Bytes of a page of a tiny `pagemap`, and pages of a block.
 const PAGE: (usize, usize) = (4096, 8);
 
 #[test]
@@ -56,10 +56,10 @@ fn a_large_write_goes_to_its_file_at_once_when_others_are_there() {
     assert_eq!(write(0, 4, 1), 0, "they wait for a commit that has few pages");
     assert_eq!(write(4, 4, 2), 1, "a block is full");
     assert_eq!(write(8, 4, 3), 1, "the next commit syncs the file anyway");
-    assert_eq!(write(12, 3, 4), 0, "too few for a call of their own");
+    assert_eq!(write(12, 3, 4), 0, "too few for a separate call");
     storage.set_fault(storage.changes() + 1, Fault::Full);
     assert_eq!(write(16, 5, 5), 1, "they are held in memory, and the next write finds room");
-    assert_eq!(write(30, 1, 6), 5, "each by itself");
+    assert_eq!(write(30, 1, 6), 5, "each with its own call");
     store.flush().unwrap();
     drop(store);
     storage.restart(Loss::All, 1);
@@ -144,14 +144,14 @@ fn every_scheme_counts_the_same_live_and_simulated() {
                     media.begin_background();
                     scheme.idle(&mut media, 4);
                 }
-                // Neither a restart nor a crash changes what was counted.
+                // Neither a restart nor a crash changes the counts.
                 if number % 500 == 250 {
                     store.flush().unwrap();
                     if number > 500 {
                         store.close().unwrap();
                     }
                     drop(store);
-                    // What came after the last write is not durable, and is counted again in the same way.
+                    // Requests after the last write are not durable, and are counted again in the same way.
                     storage.restart(Loss::Nothing, 0);
                     store = open(&storage, OpenOptions::default());
                 }
@@ -200,7 +200,7 @@ fn every_scheme_keeps_its_data_in_real_files() {
         assert!(matches!(create(storage.as_ref(), &device(spec), &CreateOptions::default()), Err(StoreError::Exists)));
         let (mut state, mut content) = (seed, Vec::new());
         for round in 0..4 {
-            // Past the page cache in one round of two.
+            // Every second round bypasses the page cache.
             let options = OpenOptions { direct: round % 2 == 1, ..OpenOptions::default() };
             let store = Store::open(Arc::clone(&storage), options).unwrap();
             content.resize(store.sectors() as usize * 512, 0);
@@ -273,7 +273,7 @@ fn block_devices_of_fixed_size_do() {
         }
         assert!(read_all(&store) == content, "{}", spec.name);
         drop(store);
-        // The same block device under another store is known for what it is.
+        // Another store is refused if one of its files has the label of this block device.
         let other = in_memory(&device);
         let label = storage.bytes("/dev/flash")[..4096].to_vec();
         other.open("region0.flash", Access::Write, false).unwrap().write_at(0, &label).unwrap();
@@ -290,7 +290,7 @@ fn a_store_without_its_records_is_rescued_from_its_pages() {
         let (mut state, mut content) = (17, vec![0; store.sectors() as usize * 512]);
         for number in 0..800 {
             let mut request = random_request(&mut state, store.sectors());
-            // What was trimmed may come back: nothing is.
+            // Trimmed data may return after a rescue, so nothing is trimmed.
             if request.op == Op::Trim {
                 request.op = Op::Write;
             }
@@ -303,7 +303,7 @@ fn a_store_without_its_records_is_rescued_from_its_pages() {
             store.write(sector, &[number; 8 * 512], false).unwrap();
         }
         drop(store);
-        // Pages that no commit knows stay behind, and must not be taken for what is written after the crash.
+        // Uncommitted pages remain in the files, and must not be mistaken for pages written after the crash.
         storage.restart(Loss::Nothing, 0);
         let store = open(&storage, OpenOptions::default());
         let sectors = 16;
@@ -376,7 +376,7 @@ fn page_mapped(logical: u64) -> Device {
     Device::from_toml(&text).unwrap()
 }
 
-/// 4 GiB have 10 MiB of tables.
+/// A device of 4 GiB has 10 MiB of tables.
 #[test]
 fn a_close_has_no_second_copy_of_the_state() {
     let folder = tempfile::tempdir().unwrap();
@@ -406,7 +406,7 @@ fn what_the_device_knows_of_itself_is_small() {
         drop(store);
         open(&storage, OpenOptions::default()).recovery().checkpoint_bytes
     };
-    // A checkpoint is the whole state, its tables as they are in memory, without those parts of them that nothing was written to.
+    // A checkpoint is the whole state, with the tables as in memory, except parts that were never written.
     let blocks = 16 << 10;
     let bytes = checkpoint_bytes(blocks * 4096, blocks * 4096);
     assert!((7 * blocks..=12 * blocks).contains(&bytes), "{bytes} bytes for {blocks} blocks of 4 KiB");

@@ -1,4 +1,5 @@
-//! Virtual machines at the socket: one connects, uses the device and goes; its server is stopped under it; another comes.
+//! Virtual machines at the socket: one connects, uses the device and disconnects; the server stops during use; another
+//! one connects.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -45,11 +46,11 @@ struct Machine {
 }
 
 impl Machine {
-    /// Connects, and starts the queue behind the requests that were made before.
+    /// Connects, and starts the queue after the earlier requests.
     fn connect(path: &Path, requests: u16) -> Self {
         let mut vmm = Frontend::connect(path, 64).unwrap();
         vmm.set_owner().unwrap();
-        // Each answer is signalled, without an index up to which none is wanted.
+        // Without the event index, each answer is signalled.
         let features = vmm.get_features().unwrap() & !(1 << VIRTIO_RING_F_EVENT_IDX);
         vmm.set_features(features).unwrap();
         let offered = vmm.get_protocol_features().unwrap();
@@ -96,7 +97,7 @@ impl Machine {
         self.vmm.set_vring_enable(0, true).unwrap();
     }
 
-    /// Makes a request with 512 bytes of data, if any, and does not wait for its end.
+    /// Makes a request with or without 512 bytes of data, and does not wait for its end.
     fn ask(&mut self, kind: u32, sector: u64, data: Option<(u8, bool)>) {
         let header = [&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat();
         self.memory.write_slice(&header, GuestAddress(DATA)).unwrap();
@@ -123,7 +124,7 @@ impl Machine {
         self.memory.read_obj(GuestAddress(USED + 2)).unwrap()
     }
 
-    /// The status of the last request, when it has ended, and its data.
+    /// The status and the data of the last request, when it has ended.
     fn answer(&self) -> (u32, Vec<u8>) {
         let start = Instant::now();
         while self.used() != self.requests || self.call.read().is_err() {
@@ -157,7 +158,7 @@ fn machines_come_and_go() {
     let device = Arc::new(MemoryDevice::new(1 << 12));
     let running = serve(&path, Arc::clone(&device) as _, true);
     for number in 1..4 {
-        // One that only looks whether somebody is there, and one that speaks something else.
+        // A client that only connects, and one with another protocol.
         drop(UnixStream::connect(&path).unwrap());
         let mut stranger = UnixStream::connect(&path).unwrap();
         stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -171,7 +172,7 @@ fn machines_come_and_go() {
         assert_eq!(machine.answer().1[..SERIAL_BYTES], [b'7'; SERIAL_BYTES]);
         let (_, space) = machine.vmm.get_config(0, 8, VhostUserConfigFlags::WRITABLE, &[0; 8]).unwrap();
         assert_eq!(space, (1_u64 << 12).to_le_bytes());
-        // The queue stops, and goes on where it was.
+        // The queue stops, and continues at the same place.
         assert_eq!(machine.vmm.get_vring_base(0).unwrap(), u32::from(machine.requests));
         machine.start();
         machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
@@ -181,7 +182,7 @@ fn machines_come_and_go() {
     assert!(!path.exists());
 }
 
-/// The guest has every answer when its VMM hears of the end; with another server it goes on.
+/// The guest has every answer when its VMM notices the end. With another server it continues.
 #[test]
 fn a_server_stops_under_a_machine() {
     let (_folder, path) = folder();
@@ -193,13 +194,13 @@ fn a_server_stops_under_a_machine() {
     drop(running);
     machine.wait_for_end();
     machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
-    assert_eq!(machine.used(), 1, "nobody is there");
+    assert_eq!(machine.used(), 1, "no server is running");
     let running = serve(&path, Arc::clone(&device) as _, true);
     let mut machine = Machine::connect(&path, 1);
     machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
     assert_eq!(machine.answer().0, VIRTIO_BLK_S_OK);
     drop(running);
-    // After a kill of its server a machine is refused, and one that starts is served.
+    // After a kill of the server the connected machine is refused, and a newly started one is served.
     let running = serve(&path, device, false);
     let mut machine = Machine::connect(&path, 2);
     machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
@@ -228,7 +229,7 @@ fn a_socket_is_taken_from_nobody() {
     let first = bind(&path).unwrap();
     assert!(matches!(bind(&path), Err(ListenError::InUse(_))));
     drop(first);
-    // One that was left behind.
+    // A socket left by a killed server.
     drop(UnixListener::bind(&path).unwrap());
     drop(bind(&path).unwrap());
     let file = folder.path().join("file");

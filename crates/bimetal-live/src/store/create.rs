@@ -2,8 +2,8 @@
 //!
 //! Every existing file or block device with the name of one of the store's files is examined first, and refused if it
 //! holds data. Nothing changes before all of them have been examined. The superblock marks the store as unfinished from
-//! the first moment, and as complete only at the end: a store whose creation was cut short is made again over the files
-//! that it left.
+//! the start, and as complete only at the end. If the creation is interrupted, the store can be created again over the
+//! remaining files.
 
 use bimetal_core::device::{Device, Resolved};
 use bimetal_core::scheme;
@@ -34,16 +34,15 @@ pub struct CreateOptions {
     pub sparse: bool,
     /// Whether existing contents of files and block devices may be lost. Files in use are refused regardless.
     pub force: bool,
-    /// Whether the store stays incomplete until its first opening, which fills it, completes it.
+    /// Whether the store stays incomplete until its first opening has filled and completed it.
     pub is_to_be_filled: bool,
     /// Number of the store, and of its first opening. Both must be unique; the system's random numbers if `None`.
     pub number: Option<u64>,
 }
 
-/// Makes a store for a device.
+/// Creates a store for a device.
 ///
-/// # Errors
-/// Existing data, an invalid device, files that cannot be made, or too little space.
+/// # Errors Existing data, an invalid device, files that cannot be created, or too little space.
 pub fn create(storage: &dyn Storage, device: &Device, options: &CreateOptions) -> Result<(), StoreError> {
     let resolved = device.resolve()?;
     // A scheme that cannot run on the device is refused before any file exists.
@@ -233,7 +232,7 @@ impl Site {
         }
     }
 
-    /// Makes all files except the superblock.
+    /// Creates all files except the superblock.
     fn make(&mut self, storage: &dyn Storage, store: u64, opening: u64) -> Result<(), StoreError> {
         for Planned { name, part, bytes, is_kept_ready } in std::mem::take(&mut self.planned).into_iter().skip(1) {
             let file = self.take(storage, &name)?;
@@ -249,8 +248,8 @@ impl Site {
     }
 }
 
-/// Examines an existing superblock. An unfinished store may be made again; any other store is refused. Returns the
-/// number of an unfinished store if its creation came far enough to leave other files.
+/// Examines an existing superblock. An unfinished store may be created again; any other store is refused. Returns the
+/// number of an unfinished store if its creation may have left other files.
 fn examine_superblock(file: &dyn Backing, force: bool) -> Result<Option<u64>, StoreError> {
     match Superblock::read(file) {
         Err(StoreError::Unfinished) => {
@@ -263,8 +262,8 @@ fn examine_superblock(file: &dyn Backing, force: bool) -> Result<Option<u64>, St
         }
         Err(error @ StoreError::Io { .. }) => Err(error),
         _ if force => Ok(None),
-        // Its creator may have been killed before the superblock was durable. It is reported as existing, so it must be
-        // durable first.
+        // The creating process may have been killed before the superblock was durable. The store is reported as
+        // existing, so it must be durable first.
         Ok(_) => file.sync().in_file(SUPERBLOCK).and(Err(StoreError::Exists)),
         Err(_) => Err(StoreError::Exists),
     }

@@ -27,10 +27,9 @@ impl Directory {
         Self { path: path.to_owned() }
     }
 
-    /// Makes the directory with access for the owner only, unless it exists.
+    /// Creates the directory with access for the owner only, unless it exists.
     ///
-    /// # Errors
-    /// The directory cannot be made.
+    /// # Errors The directory cannot be created.
     pub fn make(path: &Path) -> io::Result<Self> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
@@ -91,7 +90,7 @@ impl Storage for Directory {
     }
 }
 
-/// Names the user of a block device that cannot be opened exclusively.
+/// Adds the user of a block device to the error, if it cannot be opened exclusively.
 fn busy(error: io::Error, path: &Path) -> io::Error {
     if error.kind() != ErrorKind::ResourceBusy {
         return error;

@@ -1,11 +1,11 @@
-//! Errors of making, opening and checking a store: each states the problem, its place, and the remedy.
+//! Errors of creating, opening and checking a store: each states the problem, its place, and the remedy.
 
 use std::io::{self, ErrorKind};
 
 use bimetal_core::device::DeviceError;
 use bimetal_core::scheme::BuildError;
 
-/// A store that cannot be made or opened.
+/// A store that cannot be created or opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -23,7 +23,7 @@ pub enum StoreError {
     /// The directory holds no store.
     #[error("there is no store; make one with `bimetal create`")]
     Missing,
-    /// The creation of the store was cut short.
+    /// The creation of the store was interrupted.
     #[error("the store was not made to the end; make it again")]
     Unfinished,
     /// Another process has the store open.
@@ -96,7 +96,7 @@ pub enum StoreError {
         /// The format of this program.
         known: u32,
     },
-    /// The behaviour of the scheme has changed since the store was made.
+    /// The behaviour of the scheme has changed since the store was created.
     #[error(
         "the store was made for version {found} of scheme `{scheme}` and this program has version {known}; copy it to a new \
          store with `bimetal copy`"
@@ -104,7 +104,7 @@ pub enum StoreError {
     SchemeVersion {
         /// The scheme.
         scheme: String,
-        /// The version that the store was made for.
+        /// The version for which the store was created.
         found: u32,
         /// The version of this program.
         known: u32,

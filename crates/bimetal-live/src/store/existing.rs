@@ -70,7 +70,7 @@ fn has_blank_ends(file: &File, length: u64) -> io::Result<bool> {
 
 /// Contents that `blkid` recognises, in words.
 fn signature(file: &File) -> Option<String> {
-    // Names the open file itself, even if its path now leads to another file.
+    // This path denotes the open file itself, even if its original path now leads to another file.
     let opened = format!("/proc/{}/fd/{}", std::process::id(), file.as_fd().as_raw_fd());
     let run = |program: &str| {
         Command::new(program).args(["-p", "-o", "export", &opened]).stdin(Stdio::null()).stderr(Stdio::null()).output()

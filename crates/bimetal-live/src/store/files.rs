@@ -46,7 +46,7 @@ pub struct Files {
     /// The regions in order, the home disk and its checksums if there is one, the journal.
     labelled: Vec<Labelled>,
     regions: usize,
-    /// The map; `None` if it is read-only, or if the file was missing and could not be made.
+    /// The map; `None` if the store is read-only, or if the file was missing and could not be created.
     pub map: Option<File>,
 }
 
@@ -126,7 +126,7 @@ impl Files {
     }
 }
 
-/// Opens the map's file, or makes it: stores of earlier versions have none.
+/// Opens the map's file, or creates it: stores of earlier versions have none.
 fn open_map(storage: &dyn Storage) -> Result<Option<File>, StoreError> {
     let access = if storage.exists(MAP).in_file(MAP)? { Access::Write } else { Access::Create };
     let file = match storage.open(MAP, access, false) {

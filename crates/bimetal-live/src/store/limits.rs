@@ -59,7 +59,7 @@ impl Limits {
     }
 }
 
-/// Room that a store reserves for a checkpoint: bytes for each 4 KiB of the device, and a constant. Schemes take up to
+/// Space that a store reserves for a checkpoint: bytes for each 4 KiB of the device, and a constant. Schemes take up to
 /// 11 bytes. `csal` takes up to 18 if its fast pages have 2 KiB; its first checkpoint reserves the rest.
 const ROOM_PER_4K: u64 = 12;
 const ROOM_BESIDE: u64 = 1 << 20;

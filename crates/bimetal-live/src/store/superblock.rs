@@ -7,7 +7,7 @@
 //! 0    u32   CRC-32C of all that follows, to the end of the text
 //! 4    u32   magic `BMSB`
 //! 8    u32   format of the store
-//! 12   u32   1 if the store was made to the end, else 0
+//! 12   u32   1 if the store is complete, else 0
 //! 16   u64   number of the store
 //! 24   u64   generation
 //! 32   u64   sequence numbers up to this one may have been used
@@ -17,14 +17,14 @@
 //! 56   u64   its length
 //! 64   u32   version of the scheme
 //! 68   u32   length of the text
-//! 72   u64   how often it was opened to be written
-//! 80   u64   how often it was not closed after that
-//! 88   u64   for how long it was open, in milliseconds
+//! 72   u64   number of openings for writing
+//! 80   u64   number of these openings without a clean close
+//! 88   u64   total time for which it was open, in milliseconds
 //! 96   u32   1 if it is closed, else 0
-//! 100  u64   number of the latest opening to be written
-//! 108  u64   number that labels may have, too: of the opening before, while the labels are written, else the same
-//! 116  u64   which file the superblock is, see `Identity::lasting`; 0 if that is not known
-//! 124  u64   where the first batch begins in the journal, if it is there; formats before 5 have the text here, and 4,096
+//! 100  u64   number of the latest opening for writing
+//! 108  u64   second number that labels may have: of the previous opening while labels are written, else the same
+//! 116  u64   identity of the superblock's file, see `Identity::lasting`; 0 if unknown
+//! 124  u64   byte of the first batch in the journal, if present; before format 5 it is at 4,096, and the text is here
 //! 132        the text: TOML with the names of the files and the device
 //! ```
 
@@ -138,7 +138,7 @@ pub struct Superblock {
     pub generation: u64,
     /// Highest sequence number that may have been used.
     pub sequence: u64,
-    /// Where the journal begins.
+    /// Start of the journal.
     pub journal: Start,
     /// The latest checkpoint.
     pub checkpoint: Option<CheckpointRef>,
@@ -150,7 +150,7 @@ pub struct Superblock {
     pub openings: [u64; 2],
     /// Identity of the superblock's file; 0 if unknown.
     pub home: u64,
-    /// Files and device; `None` while the store is being made.
+    /// Files and device; `None` while the store is being created.
     pub contents: Option<Contents>,
 }
 
@@ -326,7 +326,7 @@ impl Superblock {
     }
 }
 
-/// The copy of the higher generation, or an error that says why neither can be read.
+/// The copy of the higher generation, or an error with the reason why neither can be read.
 fn latest<T>(copies: [Result<T, Unreadable>; 2], generation: impl Fn(&T) -> u64) -> Result<T, StoreError> {
     let worst = copies.iter().filter_map(|copy| copy.as_ref().err()).max().copied();
     copies.into_iter().flatten().max_by_key(generation).ok_or_else(|| match worst {

@@ -8,9 +8,10 @@ use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRE
 use super::request::{DISCARD_RANGES_MAX, DISCARD_SECTORS_MAX, SEGMENT_BYTES_MAX, SEGMENTS_MAX, ZERO_SECTORS_MAX};
 use crate::block_device::{BlockDevice, SECTOR_BYTES};
 
-/// Queues at most. QEMU uses one for each processor of the guest by default, and fails if there are fewer.
+/// Maximum number of queues. QEMU uses one for each processor of the guest by default, and fails if the device has
+/// fewer.
 pub const QUEUES: u16 = 64;
-/// Entries of a queue, at most.
+/// Maximum number of entries of a queue.
 pub const QUEUE_ENTRIES: u16 = 1024;
 /// Offset of the field `writeback`, the only one that a driver may write.
 pub const WRITEBACK_AT: u32 = 32;
@@ -19,7 +20,7 @@ const BYTES: usize = 60;
 /// Flash pages of most devices have 4 KiB or more: a smaller write costs a read.
 const PHYSICAL_BLOCK_BYTES: u64 = 4096;
 
-/// The features that are offered.
+/// The offered features.
 pub fn features(read_only: bool) -> u64 {
     let always = [
         VIRTIO_F_VERSION_1,

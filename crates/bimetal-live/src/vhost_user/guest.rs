@@ -1,4 +1,4 @@
-//! One virtual machine that is connected: its queues, from descriptor chains to used entries.
+//! A connected virtual machine: its queues, from descriptor chains to used entries.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,12 +29,12 @@ pub const BEGIN_EVENT: u16 = QUEUES + 1;
 pub const END_EVENT: u16 = QUEUES + 2;
 /// Requests after which a queue thread takes requests from its other queues.
 const TURN_REQUESTS: usize = 64;
-/// Queue threads, at most.
+/// Maximum number of queue threads.
 const QUEUE_THREADS_MAX: usize = 8;
 
-/// How virtual machines are served.
+/// Properties of the device for virtual machines.
 pub struct Device {
-    /// What stores the sectors.
+    /// The storage of the sectors.
     pub device: Arc<dyn BlockDevice>,
     /// The serial number that guests see.
     pub serial: [u8; SERIAL_BYTES],
@@ -42,8 +42,8 @@ pub struct Device {
     pub poll: Duration,
     /// Whether answers are delayed (`--pace`): queue threads then execute nothing themselves.
     pub is_paced: bool,
-    /// Whether a guest may continue that used the device before this server started. After a kill it may not: unflushed writes are
-    /// lost, and the guest counts on them.
+    /// Whether a guest that used the device before this server started may continue. After a kill it may not: unflushed
+    /// writes are lost, and the guest relies on them.
     pub may_resume: AtomicBool,
 }
 
@@ -57,7 +57,7 @@ impl Device {
     }
 }
 
-/// A virtual machine that is connected.
+/// A connected virtual machine.
 pub struct Guest {
     target: Arc<Device>,
     memory: Memory,
@@ -122,7 +122,7 @@ impl Guest {
         &self.memory
     }
 
-    /// Whether guests may go on where they were.
+    /// Whether guests may continue after a restart of the server.
     #[cfg(test)]
     pub fn may_resume(&self) -> &AtomicBool {
         &self.target.may_resume
@@ -214,7 +214,7 @@ impl Guest {
         }
     }
 
-    /// Takes all requests of a queue, `QUEUE_ENTRIES` at most.
+    /// Takes all requests of a queue, at most `QUEUE_ENTRIES`.
     fn take_all(&self, queue: usize, vring: &Vring) {
         for _ in 0..QUEUE_ENTRIES {
             match self.take(queue, vring) {

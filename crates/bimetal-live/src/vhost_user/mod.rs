@@ -11,8 +11,8 @@
 //! Queues are spread over a few threads. Requests that may wait for a sync go to workers (`jobs`), so that neither a flush nor a durable
 //! write delays the requests behind it. Requests complete in any order.
 //!
-//! The guest is not trusted: all numbers in its queues and descriptors are checked. The VMM is trusted: it runs as the user who serves,
-//! as nobody else can open the socket. A VMM that truncates the memory it shares kills this process.
+//! The guest is not trusted: all numbers in its queues and descriptors are checked. The VMM is trusted: it runs as the
+//! serving user, because no other user can open the socket. A VMM that truncates its shared memory kills this process.
 
 mod config;
 mod execute;

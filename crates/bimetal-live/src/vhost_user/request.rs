@@ -13,21 +13,21 @@ use vm_memory::{Address, Bytes, GuestAddress, GuestMemoryError, GuestMemoryMmap}
 use crate::block_device::SECTOR_BYTES;
 use crate::store::bytes::{u32_at, u64_at};
 
-/// Data descriptors of a request, at most.
+/// Maximum number of data descriptors of a request.
 pub const SEGMENTS_MAX: usize = 126;
-/// Bytes of one of them, at most.
+/// Maximum length of a data descriptor, in bytes.
 pub const SEGMENT_BYTES_MAX: usize = 32 << 10;
-/// Data of a request, at most, in bytes.
+/// Maximum data of a request, in bytes.
 pub const DATA_BYTES_MAX: usize = SEGMENTS_MAX * SEGMENT_BYTES_MAX;
-/// Ranges that one request discards, at most.
+/// Maximum number of ranges that a request discards.
 pub const DISCARD_RANGES_MAX: usize = 16;
-/// Sectors of such a range, at most: 1 GiB.
+/// Maximum sectors of such a range: 1 GiB.
 pub const DISCARD_SECTORS_MAX: u64 = 1 << 21;
-/// Sectors that one request zeroes, at most: 32 MiB. They may have to be written, and stopping a queue waits for that.
+/// Maximum sectors that a request zeroes: 32 MiB. They may have to be written, and stopping a queue waits for that.
 pub const ZERO_SECTORS_MAX: u64 = 32 << 11;
 
 const HEADER_BYTES: usize = 16;
-/// Descriptors of a chain, at most: data, header and status.
+/// Maximum number of descriptors of a chain: data, header and status.
 const DESCRIPTORS_MAX: usize = SEGMENTS_MAX + 2;
 /// A range to be discarded or zeroed: sector, sectors, flags.
 const RANGE_BYTES: usize = 16;
@@ -86,7 +86,7 @@ impl Segments {
         self.0.iter().map(|&(_, bytes)| bytes).sum()
     }
 
-    /// Copies these pieces to `out`, which is as long.
+    /// Copies these pieces to `out`, which has the same length.
     pub fn gather(&self, memory: &GuestMemoryMmap, mut out: &mut [u8]) -> Result<(), GuestMemoryError> {
         for &(at, bytes) in &self.0 {
             let (now, later) = out.split_at_mut(bytes.min(out.len()));
@@ -96,7 +96,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Copies `data` to these pieces, which are as long.
+    /// Copies `data` to these pieces, which have the same length.
     pub fn scatter(&self, memory: &GuestMemoryMmap, mut data: &[u8]) -> Result<(), GuestMemoryError> {
         for &(at, bytes) in &self.0 {
             let (now, later) = data.split_at(bytes.min(data.len()));
@@ -106,7 +106,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Takes the first `bytes` bytes off.
+    /// Splits off the first `bytes` bytes.
     fn split_front(&mut self, bytes: usize) -> Option<Self> {
         let mut front = Self::default();
         let mut left = bytes;
@@ -124,7 +124,7 @@ impl Segments {
         Some(front)
     }
 
-    /// Takes the last byte off.
+    /// Splits off the last byte.
     fn split_last(&mut self) -> Option<GuestAddress> {
         let (at, bytes) = self.0.last_mut()?;
         *bytes -= 1;
@@ -135,7 +135,7 @@ impl Segments {
         Some(last)
     }
 
-    /// Copies all pieces, of `most` bytes at most.
+    /// Copies all pieces, of at most `most` bytes.
     fn contents(&self, memory: &GuestMemoryMmap, most: usize) -> Result<Vec<u8>, Refusal> {
         if self.bytes() > most {
             return Err(Refusal::Io);
@@ -146,7 +146,7 @@ impl Segments {
     }
 }
 
-/// The pieces of a chain by direction, as the device sees it.
+/// The pieces of a chain by direction, from the device's point of view.
 struct Pieces {
     readable: Segments,
     writable: Segments,

@@ -1,4 +1,4 @@
-//! Virtual machines connect at a socket, one at a time.
+//! The socket for virtual machines, which connect one at a time.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -35,8 +35,7 @@ pub struct Server {
 impl Server {
     /// Listens at `path`. Virtual machines that connect wait until [`Server::start`].
     ///
-    /// # Errors
-    /// Nothing can listen there: another server does, it is a file, or the system refuses.
+    /// # Errors Nothing can listen there: another server does, the path is a file, or the system refuses.
     pub fn bind(path: &Path, device: Device, tally: Arc<Tally>) -> Result<Self, ListenError> {
         let listener = Listener::bind(&Address::Unix(path.into()), Remote::Refused, false)?;
         Ok(Self { listener, device: Arc::new(device), tally })
@@ -89,7 +88,7 @@ impl Server {
     }
 }
 
-/// A server that runs. Dropping it completes the requests in flight and disconnects.
+/// A running server. Dropping it completes the requests in flight and disconnects.
 pub struct Running {
     stop: Stop,
     current: Arc<Mutex<Option<Arc<Guest>>>>,
@@ -110,7 +109,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until a virtual machine connects; false if the server is to stop.
+/// Waits until a virtual machine connects. Returns false if the server is to stop.
 fn wait_for_one(listener: &Listener, woken: &OwnedFd, stop: &Stop) -> io::Result<bool> {
     while !stop.wanted() {
         let mut wait = [PollFd::new(listener, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
@@ -125,12 +124,12 @@ fn wait_for_one(listener: &Listener, woken: &OwnedFd, stop: &Stop) -> io::Result
     Ok(false)
 }
 
-/// A pipe that is readable once something was written to it.
+/// A pipe as a signal: the end that becomes readable, and the end to write to.
 fn signal() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?)
 }
 
-/// Ends the queue threads when it is dropped. Dropping the daemon waits for them.
+/// Ends the queue threads when it is dropped, because dropping the daemon waits for them.
 struct Ending(OwnedFd);
 
 impl Drop for Ending {

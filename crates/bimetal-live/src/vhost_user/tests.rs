@@ -1,4 +1,4 @@
-//! A guest that writes its queue itself, well or badly.
+//! Tests with a guest that writes its queue itself, correctly or incorrectly.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -26,7 +26,7 @@ const ENTRIES: u16 = 16;
 const TABLE: u64 = 0x1000;
 const AVAILABLE: u64 = 0x2000;
 const USED: u64 = 0x3000;
-/// Headers, data, statuses, tables of indirect descriptors.
+/// Address of headers, data, statuses and tables of indirect descriptors.
 const DATA: u64 = 0x10000;
 const SECTORS: u64 = 64;
 
@@ -84,7 +84,7 @@ impl Bed {
         self.memory.write_slice(&self.offered.to_le_bytes(), GuestAddress(AVAILABLE + 2)).unwrap();
     }
 
-    /// Offers these pieces as a chain from descriptor 0 on.
+    /// Offers these pieces as a chain that begins at descriptor 0.
     fn chain(&mut self, pieces: &[(u64, u32, u16)]) {
         for (index, &(at, bytes, flags)) in (0..).zip(pieces) {
             let flags = flags | if usize::from(index) + 1 < pieces.len() { NEXT } else { 0 };
@@ -98,7 +98,7 @@ impl Bed {
         self.memory.write_slice(&raw, GuestAddress(DATA)).unwrap();
     }
 
-    /// Serves what was offered, with a worker.
+    /// Serves the offered requests, with a worker.
     fn serve(&self) {
         self.guest.handle_event(0, EventSet::IN, std::slice::from_ref(&self.vring), 0).unwrap();
         let guest = Arc::clone(&self.guest);
@@ -109,7 +109,7 @@ impl Bed {
         });
     }
 
-    /// The used entries: heads, and the bytes that were written to each.
+    /// The used entries: heads, and the number of bytes written to each.
     fn used(&self) -> Vec<(u32, u32)> {
         let count: u16 = self.memory.read_obj(GuestAddress(USED + 2)).unwrap();
         let entry = |slot: u16| {
@@ -120,7 +120,8 @@ impl Bed {
     }
 }
 
-/// The status and the bytes written of a request with these data pieces, between a header and a status of their own.
+/// The status of a request with these data pieces, between a header and a status of their own, and the number of bytes
+/// written.
 fn status(device: &Arc<MemoryDevice>, kind: u32, sector: u64, pieces: &[(u64, u32, u16)]) -> (u32, u32) {
     let mut bed = Bed::new(Arc::clone(device) as _);
     bed.header(kind, sector);
@@ -151,7 +152,7 @@ fn requests_of_the_standard_are_served() {
     let mut bed = Bed::new(Arc::clone(&device) as _);
     bed.header(VIRTIO_BLK_T_IN, 4);
     bed.describe(DATA + 0x100, 0, Descriptor { at: DATA, bytes: 16, flags: NEXT, next: 1 });
-    // The status is the last byte, with the data or not.
+    // The status is the last byte, in the same descriptor as the data or not.
     bed.describe(DATA + 0x100, 1, Descriptor { at: BUFFER, bytes: 513, flags: WRITE, next: 0 });
     bed.describe(TABLE, 5, Descriptor { at: DATA + 0x100, bytes: 32, flags: INDIRECT, next: 0 });
     bed.memory.write_slice(&[0xee; 513], GuestAddress(BUFFER)).unwrap();
@@ -189,7 +190,7 @@ fn ranges_are_discarded_and_zeroed() {
     assert_eq!(ranges(VIRTIO_BLK_T_WRITE_ZEROES, &[(8, 9, VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP)]), (VIRTIO_BLK_S_OK, 9));
     assert_eq!(ranges(VIRTIO_BLK_T_DISCARD, &[(0, 8, 1)]), (VIRTIO_BLK_S_UNSUPP, 0));
     assert_eq!(ranges(VIRTIO_BLK_T_WRITE_ZEROES, &[(0, 8, 2)]), (VIRTIO_BLK_S_UNSUPP, 0));
-    // All ranges are looked at before the first is discarded.
+    // All ranges are checked before the first is discarded.
     for refused in [&[(0, 8, 0), (SECTORS, 1, 0)][..], &[(u64::MAX, 8, 0)], &[], &[(0, 1, 0); 17]] {
         assert_eq!(ranges(VIRTIO_BLK_T_DISCARD, refused), (VIRTIO_BLK_S_IOERR, 0), "{refused:?}");
     }
@@ -207,7 +208,7 @@ fn what_is_wrong_is_refused() {
         (SECTORS - 1, vec![data(1024)]),
         (u64::MAX, vec![data(512)]),
         (u64::MAX / 512, vec![data(512)]),
-        // Not in guest memory, and partly so.
+        // Outside guest memory, completely and in part.
         (0, vec![(1 << 40, 512, WRITE)]),
         (0, vec![(MEMORY_BYTES as u64 - 256, 512, WRITE)]),
         (0, vec![(u64::MAX - 255, 512, WRITE)]),
@@ -224,7 +225,7 @@ fn what_is_wrong_is_refused() {
     for kind in [VIRTIO_BLK_T_SCSI_CMD, VIRTIO_BLK_T_SECURE_ERASE, VIRTIO_BLK_T_ZONE_APPEND, u32::MAX] {
         assert_eq!(status(&device, kind, 0, &[data(512)]), (VIRTIO_BLK_S_UNSUPP, 1), "{kind}");
     }
-    // More data than the largest request has, on a device that is large enough.
+    // More data than the maximum of a request, on a device that is large enough.
     let large = Arc::new(MemoryDevice::new(1 << 20));
     assert_eq!(status(&large, VIRTIO_BLK_T_OUT, 0, &[(0, DATA_BYTES_MAX as u32 + 512, 0)]), refused);
     assert_eq!(status(&large, VIRTIO_BLK_T_OUT, 0, &[(0, DATA_BYTES_MAX as u32, 0)]), (VIRTIO_BLK_S_OK, 1));
@@ -284,7 +285,7 @@ fn a_queue_that_lies_is_not_served() {
     bed.guest.drain();
 }
 
-/// A device that notes requests, and whose flushes wait for each other.
+/// A device that records requests, and whose flushes wait for each other.
 struct Slow {
     flushes: Barrier,
     calls: Mutex<Vec<(&'static str, bool)>>,
@@ -325,7 +326,7 @@ impl BlockDevice for Slow {
     }
 }
 
-/// Without flushes, and where the guest turns its cache off, writes are durable when they complete.
+/// If the guest has no flushes, or turns its cache off, writes are durable when they complete.
 #[test]
 fn who_does_not_flush_writes_through() {
     let fua = |prepare: &dyn Fn(&Guest)| {
@@ -352,7 +353,7 @@ fn who_does_not_flush_writes_through() {
     assert!(fua(&off));
 }
 
-/// Two flushes that end together, and a read behind them that ends before.
+/// Two flushes that end together, and a later read that ends before them.
 #[test]
 fn a_flush_holds_nobody_up() {
     let device = Arc::new(Slow { flushes: Barrier::new(3), calls: Mutex::default() });
@@ -414,7 +415,7 @@ fn descriptor() -> impl Strategy<Value = Descriptor> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
-    /// Any contents of a queue are served without a panic or a hang.
+    /// A queue with any contents is served without a panic or a hang.
     #[test]
     fn any_queue_is_survived(
         table in prop::collection::vec(descriptor(), usize::from(ENTRIES)),
@@ -431,7 +432,7 @@ proptest! {
         }
         heads.iter().for_each(|&head| bed.offer(head));
         bed.serve();
-        // Requests may overwrite the queue itself, so that the used ring proves nothing.
+        // Requests may overwrite the queue itself, so the used ring is not checked.
         bed.guest.drain();
     }
 }

@@ -1,4 +1,4 @@
-//! The client's side of the protocol: what it sends, and how it takes apart what it gets.
+//! The client's side of the protocol: encodes requests and parses replies.
 
 use bimetal_live::BlockDevice;
 use bimetal_live::nbd::proto::*;
@@ -33,7 +33,7 @@ pub fn contexts(name: &[u8], queries: &[&[u8]]) -> Vec<u8> {
     data
 }
 
-/// A whole negotiation: with nothing, with structured replies, with these and `base:allocation`.
+/// A complete negotiation: plain, with structured replies, or with these and `base:allocation`.
 pub fn negotiate(structured: bool, allocation: bool) -> Vec<u8> {
     let mut bytes = client_flags();
     if structured {
@@ -63,7 +63,7 @@ pub fn write(flags: u16, cookie: u64, offset: u64, data: &[u8]) -> Vec<u8> {
     [&request(flags, NBD_CMD_WRITE, cookie, offset, data.len() as u32)[..], data].concat()
 }
 
-/// How a conversation without a socket ended.
+/// End of a conversation without a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The server waits for the client.
@@ -78,9 +78,9 @@ pub struct Talk<'d> {
     connection: Connection<'d>,
     input: Input,
     output: Output,
-    /// What the server sent.
+    /// All bytes that the server sent.
     pub sent: Vec<u8>,
-    /// In how many goes.
+    /// Number of sends.
     pub sends: usize,
 }
 
@@ -103,7 +103,7 @@ impl<'d> Talk<'d> {
             match next {
                 Next::Send => {}
                 Next::Room { bytes } => {
-                    assert!(bytes > 64, "there is room for so much");
+                    assert!(bytes > 64, "there is room for such a reply");
                     self.output.grow(bytes);
                 }
                 Next::Receive { .. } if bytes.is_empty() => return End::Waiting,
@@ -115,7 +115,7 @@ impl<'d> Talk<'d> {
                     bytes = &bytes[now..];
                 }
                 Next::StartTls => {
-                    assert!(bytes.is_empty() && self.input.bytes().is_empty(), "nothing may be said before TLS");
+                    assert!(bytes.is_empty() && self.input.bytes().is_empty(), "no input may be left before TLS");
                     self.connection.tls_established();
                     return End::StartTls;
                 }
@@ -124,20 +124,20 @@ impl<'d> Talk<'d> {
         }
     }
 
-    /// What the server sent since this was last asked for.
+    /// The bytes that the server sent since the last call.
     pub fn heard(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.sent)
     }
 }
 
-/// A conversation from the greeting on: what the server sent after the greeting, and how it ended.
+/// A conversation. Returns the bytes that the server sent after the greeting, and the end of the conversation.
 pub fn converse(device: &dyn BlockDevice, export: &Export, bytes: &[u8]) -> (Vec<u8>, End) {
     let mut talk = Talk::new(device, export, false);
     let end = talk.say(bytes);
     (talk.heard()[18..].to_vec(), end)
 }
 
-/// A conversation in transmission: what the server sent after the negotiation.
+/// A conversation in transmission. Returns the bytes that the server sent after the negotiation.
 pub fn transmit(device: &dyn BlockDevice, (structured, allocation): (bool, bool), bytes: &[u8]) -> Vec<u8> {
     let export = Export::default();
     let mut talk = Talk::new(device, &export, false);
@@ -154,7 +154,7 @@ pub enum Reply {
     Chunk { flags: u16, kind: u16, cookie: u64, payload: Vec<u8> },
 }
 
-/// What was received, taken apart from the front.
+/// Received bytes, parsed from the front.
 pub struct Heard<'b>(pub &'b [u8]);
 
 impl<'b> Heard<'b> {
@@ -176,14 +176,14 @@ impl<'b> Heard<'b> {
         u64::from_be_bytes(self.take(8).try_into().unwrap())
     }
 
-    /// The reply to an option: which, of what type, with what data.
+    /// The reply to an option: the option, the type of the reply, its data.
     pub fn option_reply(&mut self) -> (u32, u32, &'b [u8]) {
         assert_eq!(self.u64(), NBD_REP_MAGIC);
         let (option, reply, bytes) = (self.u32(), self.u32(), self.u32());
         (option, reply, self.take(bytes as usize))
     }
 
-    /// The types of all replies to options that are left.
+    /// The types of all remaining replies to options.
     pub fn reply_types(&mut self) -> Vec<u32> {
         let mut types = Vec::new();
         while !self.0.is_empty() {
@@ -220,7 +220,7 @@ impl<'b> Heard<'b> {
         }
     }
 
-    /// The data of a successful read of `bytes` bytes at `offset`, put together from its chunks.
+    /// The data of a successful read of `bytes` bytes at `offset`, joined from its chunks.
     pub fn data(&mut self, structured: bool, cookie: u64, offset: u64, bytes: usize) -> Vec<u8> {
         if !structured {
             assert_eq!(self.reply(), Reply::Simple { error: 0, cookie });

@@ -1,11 +1,11 @@
-//! Devices that say what was asked of them.
+//! Devices that record their requests.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use bimetal_live::{BlockDevice, Extent, IoError};
 
-/// One request of the device.
+/// A request to the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     Read { sector: u64, bytes: usize },
@@ -17,13 +17,13 @@ pub enum Call {
     Prefetch { sector: u64, sectors: u64 },
 }
 
-/// A device of any size that stores nothing, and notes every request. What it reads is its sectors' numbers.
+/// A device of any size that stores nothing, and records every request. Sectors read as their numbers.
 pub struct Recorder {
     pub sectors: u64,
     pub read_only: bool,
     /// The answer to every request.
     pub answer: Result<(), IoError>,
-    /// What `extents` tells of every range.
+    /// The extents of every range.
     pub extents: Vec<(u64, Extent)>,
     pub calls: Mutex<Vec<Call>>,
 }
@@ -33,7 +33,7 @@ impl Recorder {
         Self { sectors, read_only: false, answer: Ok(()), extents: Vec::new(), calls: Mutex::default() }
     }
 
-    /// The requests since this was last asked for.
+    /// The requests since the last call.
     pub fn calls(&self) -> Vec<Call> {
         std::mem::take(&mut self.calls.lock().unwrap())
     }
@@ -44,7 +44,7 @@ impl Recorder {
     }
 }
 
-/// What a [`Recorder`] reads.
+/// The contents of a [`Recorder`].
 pub fn contents(sector: u64, bytes: usize) -> Vec<u8> {
     (0..bytes / 8).flat_map(|word| (sector + word as u64 / 64).to_le_bytes()).collect()
 }
@@ -59,7 +59,7 @@ impl BlockDevice for Recorder {
     }
 
     fn read(&self, sector: u64, out: &mut [u8]) -> Result<(), IoError> {
-        // Also where it fails: what was read by then must not be sent.
+        // Also if it fails: data read before the error must not be sent.
         out.copy_from_slice(&contents(sector, out.len()));
         self.note(Call::Read { sector, bytes: out.len() })
     }

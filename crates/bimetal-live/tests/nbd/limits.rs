@@ -1,4 +1,4 @@
-//! Clients that waste what others need: places, memory, time.
+//! Clients that waste shared resources: places, memory, time.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -34,7 +34,7 @@ fn milliseconds(count: u64) -> Duration {
 
 #[test]
 fn who_does_not_come_on_is_dropped_and_who_is_slow_is_not() {
-    // Longer than a busy machine keeps a thread from running.
+    // Longer than a busy machine delays a thread.
     let stall = milliseconds(1000);
     let running = serve(Options { stall, ..Options::default() });
     let start = Instant::now();
@@ -51,7 +51,7 @@ fn who_does_not_come_on_is_dropped_and_who_is_slow_is_not() {
             assert!(refused.is_some(), "a trickle is not enough");
             assert!(start.elapsed() >= stall);
         });
-        // All that it gets is on its way for longer than a client may stall.
+        // The whole transfer takes longer than a client may stall.
         receive(&mut slow, 16);
         for _ in 0..64 {
             receive(&mut slow, 64 << 10);
@@ -60,7 +60,7 @@ fn who_does_not_come_on_is_dropped_and_who_is_slow_is_not() {
         trickle.join().unwrap();
     });
     assert!(rest(&mut reads_nothing).len() < LARGE, "cut off");
-    assert!(is_served(&mut slow) && is_served(&mut idle), "nothing was asked of them");
+    assert!(is_served(&mut slow) && is_served(&mut idle), "they were not stalled");
 }
 
 #[test]
@@ -79,12 +79,12 @@ fn a_client_that_asks_for_nothing_is_dropped_after_the_longest_time() {
 fn the_client_that_is_idle_longest_gives_way_to_a_new_one() {
     let running = serve(Options { connections: 3, gives_way_after: milliseconds(300), ..Options::default() });
     let [mut first, mut second, mut third] = [(); 3].map(|()| running.client(false));
-    assert_eq!(rest(&mut running.connect()), [0u8; 0], "nobody has been idle for long");
+    assert_eq!(rest(&mut running.connect()), [0u8; 0], "no client has been idle for long enough");
     thread::sleep(milliseconds(320));
     assert!(is_served(&mut first) && is_served(&mut third));
     let mut fourth = running.client(false);
     assert!(!is_served(&mut second));
-    assert_eq!(rest(&mut running.connect()), [0u8; 0], "the others were not idle for so long");
+    assert_eq!(rest(&mut running.connect()), [0u8; 0], "the others were not idle for long enough");
     assert!(is_served(&mut first) && is_served(&mut third) && is_served(&mut fourth));
 }
 
@@ -102,14 +102,14 @@ fn one_address_does_not_get_all_places() {
     let (first, second) = (connect(), connect());
     assert!(first.1 && second.1 && !connect().1, "one too many");
     drop(first);
-    // Its place is free when its thread has seen it go.
+    // Its place becomes free when its thread has noticed its end.
     assert!((0..1000).any(|_| {
         thread::sleep(milliseconds(5));
         connect().1
     }));
 }
 
-/// A device of zeros that notes how many of the largest reads it has done.
+/// A device of zeros that counts reads of the maximum length.
 struct Counting {
     inner: MemoryDevice,
     large: AtomicUsize,
@@ -160,7 +160,7 @@ impl BlockDevice for Counting {
 #[test]
 fn replies_that_nobody_reads_do_not_take_what_others_need() {
     let device = Arc::new(Counting { inner: MemoryDevice::new(SECTORS), large: AtomicUsize::new(0) });
-    // 128 MiB of it are for all: four of the largest requests.
+    // 128 MiB of it are shared: room for four of the largest requests.
     let options = Options { connections: 34, loan: milliseconds(300), ..Options::default() };
     let running = Running::with(device.clone(), Export::default(), options, "unix");
     let [mut small, mut large] = [(); 2].map(|()| running.client(false));
@@ -178,7 +178,7 @@ fn replies_that_nobody_reads_do_not_take_what_others_need() {
     }
     if start.elapsed() < milliseconds(250) {
         thread::sleep(milliseconds(20));
-        assert_eq!(device.large.load(Ordering::SeqCst), 4, "there is memory for no more");
+        assert_eq!(device.large.load(Ordering::SeqCst), 4, "there is no memory for more");
     }
     let data: Vec<u8> = (0..LARGE).map(|at| (at / 511) as u8).collect();
     let stopped = AtomicBool::new(false);
@@ -201,14 +201,14 @@ fn replies_that_nobody_reads_do_not_take_what_others_need() {
         }
         stopped.store(true, Ordering::SeqCst);
         let slowest = small_ones.join().unwrap();
-        assert!(slowest < Duration::from_secs(1), "who needs no more than its own waits for nobody: {slowest:?}");
+        assert!(slowest < Duration::from_secs(1), "a client within its own memory does not wait: {slowest:?}");
     });
-    // All of the 32 were before it, four at a time.
+    // All 32 were served before it, four at a time.
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     drop(greedy);
 }
 
-/// Without others who wait, a client has its time to read.
+/// If no other client waits, a client may take its time to read.
 #[test]
 fn a_client_that_reads_late_is_not_dropped_for_memory_that_nobody_wants() {
     let running = serve(Options { loan: milliseconds(20), ..Options::default() });
@@ -222,7 +222,7 @@ fn a_client_that_reads_late_is_not_dropped_for_memory_that_nobody_wants() {
     }
 }
 
-/// Whatever clients do or leave undone, the server is gone soon.
+/// The server stops soon, regardless of its clients.
 #[test]
 fn stopping_takes_no_longer_than_the_farewell() {
     let running = serve(Options::default());

@@ -1,4 +1,4 @@
-//! The NBD server: its protocol byte by byte, its sockets, and what real clients make of it.
+//! The NBD server: its protocol byte by byte, its sockets, and real clients.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed unwrap is a failed test")]
 
 mod client;

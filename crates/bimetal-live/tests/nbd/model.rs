@@ -1,4 +1,4 @@
-//! A client that does anything that is allowed, against a plain array of bytes.
+//! A client with random valid requests, compared with a plain array of bytes.
 
 use bimetal_live::MemoryDevice;
 use bimetal_live::nbd::Export;
@@ -77,7 +77,7 @@ proptest! {
                 }
                 Step::Status { .. } => continue,
                 Step::Write { fill } => {
-                    // No two sectors alike, so that one in the place of another shows.
+                    // All sectors differ, so that a misplaced sector is detected.
                     let data: Vec<u8> = (0..bytes).map(|at| fill ^ (at / 512) as u8 ^ at as u8).collect();
                     model[range].copy_from_slice(&data);
                     write(0, cookie, offset, &data)

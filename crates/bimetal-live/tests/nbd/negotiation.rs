@@ -22,11 +22,11 @@ fn export() -> Export {
     Export { name: "disk".into(), description: "a device".into(), read_only: false }
 }
 
-/// What the server answers to these options, and how it ends; the device is not to be touched.
+/// The server's answer to these options, and the end of the conversation. The device must not be used.
 fn answer(options: &[Vec<u8>]) -> (Vec<u8>, End) {
     let device = Recorder::new(SECTORS);
     let answer = converse(&device, &export(), &[client_flags(), options.concat()].concat());
-    assert_eq!(device.calls(), [], "the device is for those who got through");
+    assert_eq!(device.calls(), [], "the device is not used before the negotiation ends");
     answer
 }
 
@@ -39,7 +39,7 @@ fn types(options: &[Vec<u8>]) -> Vec<u32> {
 fn violates(bytes: &[u8]) -> &'static str {
     let device = Recorder::new(SECTORS);
     let (sent, end) = converse(&device, &export(), bytes);
-    assert_eq!((sent.len(), device.calls().len()), (0, 0), "nothing is said and done");
+    assert_eq!((sent.len(), device.calls().len()), (0, 0), "no reply and no request");
     match end {
         End::Closed(Close::Violation(what)) => what,
         end => panic!("{end:?}"),
@@ -69,7 +69,7 @@ fn export_name_ends_it_with_and_without_zeroes() {
     for name in [&b"dis"[..], b"disk\0", b"DISK", &[b'x'; 5000], &vec![0; MAX_OPTION_BYTES + 1]] {
         violates(&[client_flags(), option(NBD_OPT_EXPORT_NAME, name)].concat());
     }
-    // Nothing of a name that is too long is waited for.
+    // The server does not wait for a name that is too long.
     violates(&[client_flags(), option(NBD_OPT_EXPORT_NAME, &vec![0; MAX_OPTION_BYTES + 1])[..16].to_vec()].concat());
 }
 
@@ -111,7 +111,7 @@ fn info_says_what_is_asked_for_and_go_the_same() {
         replies
     };
     assert_eq!(as_info(&go), as_info(&sent));
-    // Unasked: what is exported, and no more.
+    // Without requested information: only the description of the export.
     assert_eq!(types(&[option(NBD_OPT_INFO, &info(b"", &[]))]), [NBD_REP_INFO, NBD_REP_ACK]);
 }
 
@@ -174,7 +174,7 @@ fn contexts_are_listed_and_set() {
     let structured = || option(NBD_OPT_STRUCTURED_REPLY, &[]);
     let allocation = |id: u32| [&id.to_be_bytes()[..], b"base:allocation"].concat();
     let none: &[&[u8]] = &[];
-    // Queries, and whether they list and set the one context.
+    // Queries, and whether they list and set the only context.
     let cases: [(&[&[u8]], bool, bool); 7] = [
         (none, true, false),
         (&[b"base:allocation"], true, true),
@@ -217,7 +217,7 @@ fn a_context_is_what_was_set_last() {
     let export = export();
     let set = |name: &[u8], queries: &[&[u8]]| option(NBD_OPT_SET_META_CONTEXT, &contexts(name, queries));
     let first = set(b"", &[b"base:allocation"]);
-    // What fails, and what selects nothing, unselects.
+    // A failed query, and one that selects nothing, remove the selection.
     for (last, selected) in [
         (set(b"disk", &[b"base:allocation"]), true),
         (set(b"", &[]), false),
@@ -252,7 +252,7 @@ fn what_is_not_the_protocol_is_not_answered() {
     for flags in [4_u32, 1 << 31, u32::MAX] {
         violates(&flags.to_be_bytes());
     }
-    // Without fixed newstyle there is one option.
+    // Without fixed newstyle there is only one option.
     for kind in [NBD_OPT_LIST, NBD_OPT_GO, NBD_OPT_ABORT, 99] {
         violates(&[0_u32.to_be_bytes().to_vec(), option(kind, &[])].concat());
     }

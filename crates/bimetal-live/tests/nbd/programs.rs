@@ -1,6 +1,6 @@
-//! What real clients make of the server: libnbd's, QEMU's, fio.
+//! Real clients of the server: libnbd's, QEMU's, fio.
 //!
-//! A program that is not installed skips its test, or fails it where `CI` is set: `make clients` installs them.
+//! If a program is not installed, its test is skipped, or fails if `CI` is set. `make clients` installs the programs.
 
 use std::env;
 use std::fs;
@@ -22,7 +22,7 @@ const MIB: u64 = 1 << 20;
 pub struct Program(PathBuf);
 
 impl Program {
-    /// The program of that name, if it is installed.
+    /// The program with this name, if it is installed.
     pub fn find(name: &str) -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let found = env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
@@ -34,13 +34,13 @@ impl Program {
     }
 
     fn output(&self, arguments: &[&str]) -> Output {
-        // The system's Python has libnbd, whichever other is first in the path.
+        // The system's Python has libnbd, even if another Python is first in the path.
         let path = format!("/usr/bin:{}", env::var("PATH").unwrap_or_default());
         let folder = tempfile::tempdir().unwrap();
         Command::new(&self.0).args(arguments).env("PATH", path).current_dir(folder.path()).output().unwrap()
     }
 
-    /// Runs it, which must succeed; what it prints.
+    /// Runs it, which must succeed. Returns its output.
     pub fn run(&self, arguments: &[&str]) -> String {
         let Output { status, stdout, stderr } = self.output(arguments);
         let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
@@ -48,7 +48,7 @@ impl Program {
         out.into_owned()
     }
 
-    /// Runs it, which must fail; what it says.
+    /// Runs it, which must fail. Returns its error output.
     pub fn fail(&self, arguments: &[&str]) -> String {
         let Output { status, stdout, stderr } = self.output(arguments);
         let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
@@ -62,10 +62,10 @@ fn memory(mebibytes: u64) -> (Arc<MemoryDevice>, Running) {
     (device.clone(), Running::new(device))
 }
 
-/// Data with holes, compressible parts and parts that are not, of this many bytes.
+/// `bytes` bytes of data with holes, compressible parts and incompressible parts.
 fn sample(bytes: usize) -> Vec<u8> {
-    // Memory that was never touched is not all there: FUSE would cut writes from it where a page is missing, and nbdfuse
-    // pass on parts that are not of whole sectors.
+    // Pages of untouched memory may be missing: FUSE would split writes at a missing page, and nbdfuse would pass on
+    // parts that are not whole sectors.
     let mut data = vec![1; bytes];
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     for (part, chunk) in data.chunks_mut(100 << 10).enumerate() {
@@ -142,7 +142,7 @@ fn nbdinfo_sees_what_is_offered() {
 #[test]
 fn nbdinfo_maps_holes() {
     let Some(nbdinfo) = Program::find("nbdinfo") else { return };
-    // Larger than any length field: the map is asked for in pieces of almost 4 GiB.
+    // Larger than any length field: the map is requested in pieces of almost 4 GiB.
     let (device, running) = memory(8 << 10);
     device.write(2048, &[1; 8192], false).unwrap();
     device.write((6 << 30) / 512, &[1; 4096], false).unwrap();
@@ -241,7 +241,7 @@ print("done")
     let connect = format!("h.connect_uri('{}')", running.uri());
     let told = nbdsh.run(&[&arguments[..], &["-c", &connect, "-c", script]].concat());
     assert!(told.ends_with("done\n"), "{told}");
-    // Without structured replies the same, but for what needs them.
+    // The same without structured replies, except for commands that need them.
     let simple = "h.set_request_structured_replies(False)";
     let read = "h.pwrite(b'x' * 512, 0); assert h.pread(512, 0) == b'x' * 512; print(h.can_df())";
     let told = nbdsh.run(&["-c", simple, "-c", &connect, "-c", read]);
@@ -253,7 +253,7 @@ fn fio_verifies_what_it_wrote() {
     let Some(fio) = Program::find("fio") else { return };
     let (_, running) = memory(64);
     let uri = format!("--uri={}", running.uri());
-    // Each job has its part, and its connection.
+    // Each job has its own part and its own connection.
     for options in [
         &["--rw=randwrite", "--bs=4k", "--iodepth=32", "--numjobs=2"][..],
         &["--rw=randrw", "--bsrange=512-256k", "--blockalign=512", "--iodepth=8", "--numjobs=2"],
@@ -329,7 +329,7 @@ fn nbdkit_passes_requests_on() {
     drop((nbdinfo, nbdcopy));
 }
 
-/// A file that nbdfuse makes of a device; gone in the end, whatever becomes of the test.
+/// A device shown as a file by nbdfuse; unmounted at the end, even if the test fails.
 struct Mounted {
     nbdfuse: Child,
     fusermount: Program,

@@ -1,4 +1,4 @@
-//! A server that runs, and clients that talk to it through its socket.
+//! A running server, and clients that connect to its socket.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,9 +13,9 @@ use tempfile::TempDir;
 
 use crate::client::*;
 
-/// A server at a socket in a folder of its own. It is stopped in the end, whatever becomes of the test.
+/// A server at a socket in its own folder. It is stopped at the end, even if the test fails.
 pub struct Running {
-    /// Where the socket is; it goes with the server.
+    /// Folder of the socket; removed with the server.
     _folder: TempDir,
     pub socket: PathBuf,
     pub address: Address,
@@ -28,7 +28,7 @@ impl Running {
         Self::with(device, Export::default(), Options::default(), "unix")
     }
 
-    /// At a Unix socket, or at a port of the loopback.
+    /// A server at a Unix socket, or at a port of the loopback.
     pub fn with(device: Arc<dyn BlockDevice>, export: Export, options: Options, family: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
@@ -42,7 +42,7 @@ impl Running {
         Self { _folder: folder, socket, address, stop, thread }
     }
 
-    /// What clients call it.
+    /// Its URI for clients.
     pub fn uri(&self) -> String {
         match &self.address {
             Address::Unix(path) => format!("nbd+unix:///?socket={}", path.display()),
@@ -69,7 +69,7 @@ impl Running {
         self.stop.stop();
     }
 
-    /// Stops it; what it says of its run.
+    /// Stops it. Returns the result of its run.
     pub fn stop(mut self) -> io::Result<()> {
         self.stop.stop();
         self.thread.take().unwrap().join().unwrap()
@@ -91,7 +91,7 @@ pub fn receive(stream: &mut impl Read, bytes: usize) -> Vec<u8> {
     received
 }
 
-/// Whether the server has closed the connection, and what it sent before.
+/// Waits until the server has closed the connection. Returns the bytes sent before.
 pub fn rest(stream: &mut UnixStream) -> Vec<u8> {
     let mut received = Vec::new();
     match stream.read_to_end(&mut received) {

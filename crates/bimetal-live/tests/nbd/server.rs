@@ -1,4 +1,4 @@
-//! Sockets, threads, limits and the end.
+//! Sockets, threads, limits and stopping.
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -33,7 +33,7 @@ fn clients_come_and_go_over_both_kinds_of_socket() {
         }
     }
     running.stop().unwrap();
-    assert_eq!(device.calls().last(), Some(&Call::Flush), "the device is flushed in the end");
+    assert_eq!(device.calls().last(), Some(&Call::Flush), "the device is flushed at the end");
 
     let running = Running::with(device, Export::default(), Options::default(), "tcp");
     let mut client = TcpStream::connect(running.address.to_string().strip_prefix("tcp:").unwrap()).unwrap();
@@ -44,7 +44,7 @@ fn clients_come_and_go_over_both_kinds_of_socket() {
     running.stop().unwrap();
 }
 
-/// A reply may wait for a request that is there already, and never for the client.
+/// A reply may wait for a request that has already arrived, but never for the client.
 #[test]
 fn a_reply_does_not_wait_for_a_request_that_is_not_complete() {
     let device = Arc::new(Recorder::new(SECTORS));
@@ -64,7 +64,7 @@ fn a_reply_does_not_wait_for_a_request_that_is_not_complete() {
     assert_eq!(device.calls().len(), 10);
 }
 
-/// However long it polls, a client that does not ask neither keeps the server nor is kept by it.
+/// Polling of an idle client delays neither the end of the client nor that of the server.
 #[test]
 fn polling_ends_with_the_client_and_with_the_server() {
     for poll in [Duration::ZERO, Duration::from_secs(3600)] {
@@ -90,11 +90,11 @@ fn one_client_too_many_is_turned_away_until_another_leaves() {
     let options = Options { connections: 2, ..Options::default() };
     let running = Running::with(Arc::new(MemoryDevice::new(SECTORS)), Export::default(), options, "unix");
     let clients = [running.client(false), running.client(false)];
-    assert_eq!(rest(&mut running.connect()), [0u8; 0], "closed without a word");
+    assert_eq!(rest(&mut running.connect()), [0u8; 0], "closed without a reply");
     drop(clients);
     let served = (0..1000).any(|_| {
         let mut client = running.connect();
-        // Its place is free when its thread has seen it go.
+        // Its place becomes free when its thread has noticed its end.
         let served = client.write_all(&negotiate(false, false)).is_ok() && !rest_now(&mut client).is_empty();
         std::thread::sleep(Duration::from_millis(if served { 0 } else { 5 }));
         served
@@ -102,7 +102,7 @@ fn one_client_too_many_is_turned_away_until_another_leaves() {
     assert!(served);
 }
 
-/// What arrives first; nothing if the connection is closed.
+/// The first bytes that arrive; empty if the connection is closed.
 fn rest_now(client: &mut UnixStream) -> Vec<u8> {
     let mut first = vec![0; 18];
     match std::io::Read::read_exact(client, &mut first) {
@@ -120,7 +120,7 @@ fn a_client_that_does_not_say_what_it_wants_is_dismissed() {
     let mut slow = running.connect();
     let mut patient = running.client(false);
     assert_eq!(rest(&mut silent).len(), 18);
-    // One that sends a byte now and then has no longer.
+    // A client that sends a byte now and then gets no more time.
     for byte in [client_flags(), option(NBD_OPT_LIST, &[]).repeat(60)].concat() {
         if slow.write_all(&[byte]).is_err() {
             break;
@@ -128,7 +128,7 @@ fn a_client_that_does_not_say_what_it_wants_is_dismissed() {
         std::thread::sleep(Duration::from_millis(20));
         assert!(start.elapsed() < Duration::from_secs(15));
     }
-    // One that has said it has all the time.
+    // After the negotiation, a client may take any time.
     std::thread::sleep(Duration::from_millis(400));
     patient.write_all(&request(0, NBD_CMD_FLUSH, 1, 0, 0)).unwrap();
     receive(&mut patient, 16);
@@ -147,10 +147,10 @@ fn a_client_that_leaves_in_the_middle_changes_nothing() {
     client.write_all(&negotiate(true, false)[..30]).unwrap();
     drop(client);
     running.stop().unwrap();
-    assert_eq!(device.calls(), [Call::Flush], "the last one");
+    assert_eq!(device.calls(), [Call::Flush], "only the final flush");
 }
 
-/// A device that says what it is about to do, and does it when it is told to.
+/// A device that announces each request, and performs it on command.
 struct Slow {
     begun: Mutex<Sender<()>>,
     go: Mutex<Receiver<()>>,
@@ -217,7 +217,7 @@ fn what_is_being_done_is_done_and_answered_before_the_server_stops() {
     busy.write_all(&write(0, 5, 0, &[9; 4096])).unwrap();
     has_begun.recv().unwrap();
     running.ask_to_stop();
-    // Those who wait for nothing are let go, and nobody new is let in.
+    // Idle clients are disconnected, and no new client is accepted.
     assert_eq!(rest(&mut idle), [0u8; 0]);
     rest(&mut negotiating);
     assert!(UnixStream::connect(&running.socket).is_err());
@@ -228,7 +228,7 @@ fn what_is_being_done_is_done_and_answered_before_the_server_stops() {
     device.read(0, &mut stored).unwrap();
     assert_eq!(stored, [9; 4096]);
     let error = running.stop().unwrap_err();
-    assert!(error.to_string().contains("input/output error"), "a failed flush is told: {error}");
+    assert!(error.to_string().contains("input/output error"), "a failed flush is reported: {error}");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_client_that_does_not_take_its_replies_does_not_keep_the_server_from_stoppin
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
-/// A device that forgets what was not flushed when its power fails.
+/// A device that loses unflushed data when its power fails.
 struct Volatile {
     now: MemoryDevice,
     durable: Mutex<Vec<u8>>,
@@ -322,7 +322,7 @@ fn a_flush_of_one_connection_makes_durable_what_another_wrote() {
         assert!(*device.durable.lock().unwrap() == device.contents(), "round {round}");
         answered(2, &write(FUA, 1, 1023 * 512, &[round; 512]));
         assert_eq!(device.durable.lock().unwrap()[1023 * 512..], [round; 512]);
-        assert!(*device.durable.lock().unwrap() == device.contents(), "seen by all");
+        assert!(*device.durable.lock().unwrap() == device.contents(), "visible to all clients");
     }
 }
 

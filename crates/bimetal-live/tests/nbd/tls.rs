@@ -1,4 +1,4 @@
-//! TLS: what libnbd's clients make of it, and what must not be possible.
+//! TLS: libnbd's clients, and operations that must not be possible.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::client::*;
 use crate::programs::Program;
 use crate::running::*;
 
-/// A root and two who can prove themselves by it, in files of the names that libnbd wants.
+/// A root certificate and two identities signed by it, in files with the names that libnbd requires.
 fn make_certificates(folder: &Path) {
     let mut root = CertificateParams::new([]).unwrap();
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -38,7 +38,7 @@ fn server(certificates: &Path, clients_prove: bool, family: &str) -> Running {
     Running::with(Arc::new(MemoryDevice::new(1 << 15)), Export::default(), options, family)
 }
 
-/// What libnbd's clients call it, with what they prove themselves.
+/// The URI for libnbd's clients, with their certificates.
 fn uri_of(running: &Running, certificates: &Path) -> String {
     let uri = running.uri().replace("nbd", "nbds");
     let uri = if uri.contains('?') { uri + "&" } else { uri + "?" };
@@ -68,7 +68,7 @@ fn clients_with_tls_are_served_and_others_are_not() {
         info.fail(&[&uri_of(&running, stranger.path())]);
         running.stop().unwrap();
     }
-    // Where clients need not prove who they are, strangers are served.
+    // If clients need not authenticate, unknown clients are served.
     let running = server(certificates.path(), false, "tcp");
     info.run(&[&uri_of(&running, stranger.path())]);
 }
@@ -83,8 +83,8 @@ fn what_is_sent_before_tls_has_started_ends_the_connection() {
     let start = [client_flags(), option(NBD_OPT_STARTTLS, &[])].concat();
     client.write_all(&[start.clone(), option(NBD_OPT_STRUCTURED_REPLY, &[])].concat()).unwrap();
     let sent = rest(&mut client);
-    assert_eq!(Heard(&sent).reply_types(), [NBD_REP_ACK], "and no answer to what came with it");
-    // And what is not TLS after that.
+    assert_eq!(Heard(&sent).reply_types(), [NBD_REP_ACK], "no answer to the plain text that came with it");
+    // Data that are not TLS, after the start of TLS.
     let mut client = running.connect();
     client.write_all(&start).unwrap();
     receive(&mut client, 18 + 20);

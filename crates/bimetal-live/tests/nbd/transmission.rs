@@ -15,12 +15,12 @@ const FUA: u16 = NBD_CMD_FLAG_FUA;
 /// A device larger than any length field.
 const SECTORS: u64 = 1 << 30;
 
-/// The error that answers `request`, sent to a device that it must not reach.
+/// The error code of a request that must not reach the device.
 fn refused(device: &Recorder, agreed: (bool, bool), request: &[u8]) -> u32 {
     let sent = transmit(device, agreed, request);
     assert_eq!(device.calls(), [], "it must not reach the device");
     let mut heard = Heard(&sent);
-    // Where it can be said in words, it is.
+    // With structured replies the error has a message.
     assert_eq!(matches!(Heard(&sent).reply(), Reply::Chunk { .. }), agreed.0);
     let (error, cookie) = heard.status();
     assert_eq!((cookie, heard.0), (7, &[][..]));
@@ -109,7 +109,7 @@ fn what_cannot_be_done_is_refused_with_the_error_of_the_protocol() {
         (0, 99, 0, 512, Inval),
         (0, u16::MAX, 0, 512, Inval),
     ];
-    // Beyond the end, across it, so far that the sum overflows; and not of whole sectors.
+    // Beyond the end, across it, with an overflow of the sum; and not whole sectors.
     for (kind, beyond) in [
         (NBD_CMD_READ, Inval),
         (NBD_CMD_WRITE, NoSpc),
@@ -152,7 +152,7 @@ fn what_cannot_be_done_is_refused_with_the_error_of_the_protocol() {
             assert_eq!(refused(&device, agreed, &sent), error as u32, "{case}");
         }
     }
-    // What was not agreed on.
+    // Features that were not agreed on.
     assert_eq!(refused(&device, SIMPLE, &request(df, NBD_CMD_READ, 7, 0, 512)), Inval as u32);
     assert_eq!(refused(&device, SIMPLE, &request(0, NBD_CMD_BLOCK_STATUS, 7, 0, 512)), Inval as u32);
     assert_eq!(refused(&device, (true, false), &request(0, NBD_CMD_BLOCK_STATUS, 7, 0, 512)), Inval as u32);
@@ -184,7 +184,7 @@ fn what_the_device_says_is_what_the_client_hears() {
                     NBD_CMD_WRITE => write(0, 7, 0, &[1; 512]),
                     _ => request(0, kind, 7, 0, bytes),
                 };
-                // No part of what was done before the error is sent, and the connection goes on.
+                // Nothing read before the error is sent, and the connection continues.
                 let sent = transmit(&device, agreed, &[kinds.clone(), kinds].concat());
                 let mut heard = Heard(&sent);
                 assert_eq!((heard.status(), heard.status()), ((error as u32, 7), (error as u32, 7)));
@@ -212,7 +212,7 @@ fn data_of_a_refused_write_are_not_requests() {
             }
         }
     }
-    // The error follows the data, however long they are.
+    // The error follows the data, of any length.
     let export = Export::default();
     let mut talk = Talk::new(&device, &export, false);
     talk.say(&negotiate(false, false));
@@ -279,13 +279,13 @@ fn extents_are_joined_cut_and_limited() {
     let mixed = [(1, Allocated), (1, Allocated), (2, Hole), (3, Hole), (1, Allocated), (8, Hole)];
     assert_eq!(ask(&mixed, 0, 8192), [(1024, 0), (2560, 3), (512, 0), (4096, 3)]);
     assert_eq!(ask(&mixed, NBD_CMD_FLAG_REQ_ONE, 8192), [(1024, 0)]);
-    assert_eq!(ask(&mixed, 0, 1536), [(1024, 0), (512, 3)], "no more than was asked for");
+    assert_eq!(ask(&mixed, 0, 1536), [(1024, 0), (512, 3)], "no more than requested");
     assert_eq!(ask(&[(0, Hole), (4, Hole), (0, Allocated), (4, Hole)], 0, 4096), [(4096, 3)]);
     assert_eq!(ask(&[(SECTORS, Hole)], NBD_CMD_FLAG_REQ_ONE, u32::MAX - 511), [(u32::MAX - 511, 3)]);
     let torn: Vec<_> = (0..1 << 20).map(|at| (1, if at % 2 == 0 { Hole } else { Allocated })).collect();
     let told = ask(&torn, 0, 512 << 20);
     assert!(told.len() == 1024 && told.iter().all(|&(bytes, _)| bytes == 512), "{}", told.len());
-    // A device that knows nothing is not believed.
+    // A device that returns no extents causes an error.
     let device = Recorder::new(SECTORS);
     let sent = transmit(&device, STRUCTURED, &request(0, NBD_CMD_BLOCK_STATUS, 7, 0, 512));
     assert_eq!(Heard(&sent).status(), (NbdError::Io as u32, 7));
@@ -305,7 +305,7 @@ fn the_end_is_the_end() {
         talk.heard();
         let all = [request(0, NBD_CMD_FLUSH, 1, 0, 0), bytes, request(0, NBD_CMD_FLUSH, 2, 0, 0)].concat();
         assert_eq!(talk.say(&all), End::Closed(end));
-        assert_eq!((talk.heard().len(), device.calls()), (16, vec![Call::Flush]), "what came before is answered");
+        assert_eq!((talk.heard().len(), device.calls()), (16, vec![Call::Flush]), "earlier requests are answered");
         assert_eq!(talk.say(&request(0, NBD_CMD_FLUSH, 3, 0, 0)), End::Closed(end));
     }
 }
@@ -337,7 +337,7 @@ fn replies_are_sent_together_but_do_not_wait_for_storage() {
     assert_eq!(sends(&[read.repeat(3), flush.clone(), read.repeat(2)].concat()), [3 * 4112, 16 + 2 * 4112]);
     assert_eq!(sends(&[fua.clone(), fua, flush].concat()), [0, 16, 16, 16]);
     let long = request(0, NBD_CMD_READ, 1, 0, 200 << 10);
-    assert_eq!(sends(&long.repeat(3)), [2 * ((200 << 10) + 16), (200 << 10) + 16], "not without bound");
+    assert_eq!(sends(&long.repeat(3)), [2 * ((200 << 10) + 16), (200 << 10) + 16], "the output is bounded");
 }
 
 /// Requests of every kind, some of them wrong, in a form that shrinks.
@@ -347,7 +347,7 @@ fn any_request() -> impl Strategy<Value = Vec<u8>> {
     let offsets = prop_oneof![6 => (0..64_u64).prop_map(|sector| sector * 512), 1 => 0..40_000_u64];
     (flags, 0..9_u16, any::<u64>(), offsets, lengths, any::<u8>()).prop_map(
         |(flags, kind, cookie, offset, bytes, fill)| {
-            // One in few ends the conversation.
+            // Only a few end the conversation.
             let kind = if kind == NBD_CMD_DISC && fill > 20 { NBD_CMD_FLUSH } else { kind };
             let (offset, bytes) = if kind == NBD_CMD_FLUSH { (0, 0) } else { (offset, bytes) };
             match kind {
@@ -361,7 +361,7 @@ fn any_request() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However the bytes arrive, the same is done and said.
+    /// The result does not depend on the parts in which the bytes arrive.
     #[test]
     fn how_the_bytes_are_split_does_not_matter(
         (structured, allocation) in prop_oneof![Just(SIMPLE), Just((true, false)), Just(STRUCTURED)],

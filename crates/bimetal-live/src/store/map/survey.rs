@@ -95,7 +95,7 @@ mod tests {
                 store.write(sector, &content[range], false).unwrap();
             }
         }
-        // As a cache does it at some time.
+        // As a cache does at some time.
         store.flush().unwrap();
     }
 
