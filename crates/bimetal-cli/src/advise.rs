@@ -16,7 +16,7 @@ use crate::progress::StepBar;
 use crate::table::{bold, indented, plain, remark, right_aligned, sheet};
 use crate::{header, output, setup, warn};
 
-/// Most lines of a front.
+/// Maximum number of lines of a front.
 const FRONT_SHOWN: usize = 8;
 
 /// Runs the command.
@@ -141,7 +141,7 @@ fn recommended(answer: &Answer) -> String {
     text
 }
 
-/// One line that can be copied, however long.
+/// One line of any length, which can be copied.
 fn confirm(choice: &Choice) -> String {
     choice.command.as_ref().map(|command| format!("  to confirm: {command}\n")).unwrap_or_default()
 }
@@ -176,7 +176,7 @@ fn front(answer: &Answer) -> String {
         row.push(format!("{mark}{}: {}", choice.scheme, choice.device));
         row
     };
-    // Those around the answer.
+    // The choices around the answer.
     let middle = answer.front.iter().position(|choice| choice.meets).unwrap_or(0);
     let from = middle.saturating_sub(FRONT_SHOWN / 2).min(answer.front.len().saturating_sub(FRONT_SHOWN));
     let rows: Vec<_> = answer.front.iter().skip(from).take(FRONT_SHOWN).map(row).collect();
@@ -197,7 +197,7 @@ fn drives_to_buy(answer: &Answer, drives: &DrivesToBuy) -> String {
     let mut text = format!("{}  whole drives, the cheapest first\n", bold("Drives to buy"));
     text += &remark(&drives.verdict(&answer.goals));
     if !drives.offered.is_empty() {
-        // The mark stands in the margin.
+        // The mark is in the margin.
         for table in [drives.simulated(&answer.replay.arrivals, &answer.goals), drives.data_sheet()] {
             text.extend(sheet(&table).lines().flat_map(|line| [line.strip_prefix("  ").unwrap_or(line), "\n"]));
         }
@@ -227,7 +227,7 @@ fn sensitivity(answer: &Answer) -> String {
     text
 }
 
-/// The first change on a side of today's prices.
+/// The first change on one side of today's prices.
 fn nearest(one: &Sensitivity, side: impl Fn(f64) -> bool) -> Option<&PriceStep> {
     let changed = |step: &&PriceStep| side(step.factor) && (step.changes_to.is_some() || step.is_none);
     let distance = |step: &PriceStep| if step.factor > 1.0 { step.factor } else { 1.0 / step.factor };

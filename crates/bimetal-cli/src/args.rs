@@ -37,7 +37,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Of this package, and the commit that it was built from if that is known.
+/// Version of this package, and the commit from which it was built, if known.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("BIMETAL_COMMIT"));
 
 fn examples() -> String {
@@ -183,7 +183,7 @@ pub struct JsonArgs {
     pub json: Option<PathBuf>,
 }
 
-/// A report to look at.
+/// An HTML report.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output options")]
 pub struct HtmlArgs {
@@ -383,7 +383,7 @@ pub struct PaperArgs {
 }
 
 impl PaperArgs {
-    /// How large experiments are.
+    /// Scale of the experiments.
     pub fn scale(&self) -> Scale {
         if self.quick { Scale::Quick } else { Scale::Full }
     }
@@ -432,7 +432,7 @@ pub struct SchemaArgs {
     pub output: String,
 }
 
-/// Kinds of listed things.
+/// Kinds of listed entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
     Schemes,

@@ -1,7 +1,7 @@
 //! `bimetal compare`: schemes side by side.
 //!
-//! One screen: the best scheme, a line of main figures for each, and its page operations by purpose.
-//! `--details` adds all that was counted.
+//! One screen: the best scheme, a line of main figures for each, and its page operations by purpose. `--details` adds
+//! all counts.
 
 use bimetal_core::media::{Cause, DiskOp, FlashOp};
 use bimetal_study::compare::{self, Comparison, Entry};
@@ -73,13 +73,13 @@ const PURPOSES: &[(&str, &[Cause])] = &[
     ("other", &[Cause::WearLevel, Cause::Scan, Cause::Meta]),
 ];
 
-/// Units of counts, with the words for them behind a title.
+/// Units of counts, and their words in a title.
 const COUNTS: [(&str, f64); 4] = [("", 1.0), (", thousands", 1e3), (", millions", 1e6), (", billions", 1e9)];
-/// Counts from here on are shown in a larger unit: seven columns are enough for any.
+/// Counts of at least this value are shown in a larger unit, so that seven columns are always enough.
 const COUNT_MAX: f64 = 1e5;
 
-/// Page operations of each scheme by purpose, and their unit; the purposes add up to all. Accesses to disks are none of
-/// them.
+/// Page operations of each scheme by purpose, and their unit. The purposes add up to all operations, without accesses
+/// to disks.
 fn page_operations(entries: &[Entry], ranking: &Ranking) -> (&'static str, Sheet) {
     let count = |entry: &Entry, causes: &[Cause]| -> u64 {
         let pages = [FlashOp::Read, FlashOp::Program].map(FlashOp::name);
@@ -108,7 +108,7 @@ fn nothing() -> String {
     NOTHING.to_owned()
 }
 
-/// How often the disks of a scheme that has them were read or written.
+/// Number of reads or writes of a scheme's disks, if it has any.
 fn accesses(entry: &Entry, op: DiskOp) -> Option<u64> {
     let of_disks = entry.report.ops.iter().filter(|row| row.op == op.name() && entry.is_disk(&row.region));
     (!entry.disks.is_empty()).then(|| of_disks.map(|row| row.count).sum())

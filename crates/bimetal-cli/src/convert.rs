@@ -28,14 +28,14 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
 /// Refuses unwritable outputs before any work is done.
 pub fn check(path: &Path, target: &TargetArgs) -> Result<(), Failure> {
     writer::choose(target.to.as_deref(), path).map_err(Failure::usage)?;
-    // A directory is refused when it is written to; pipes and devices hold nothing that could be lost.
+    // A directory is refused later, by the write; pipes and devices contain no data that could be lost.
     if path.is_file() && !target.force {
         return Err(Failure::failed(format!("{}: the file exists; hint: add `--force` to replace it", path.display())));
     }
     Ok(())
 }
 
-/// Refuses to write to a file that is read, whatever its name there: the source is lost if anything about the result is wrong.
+/// Refuses to write to an input file, even under another name: if the result is wrong, the source would be lost.
 fn keep_inputs(output: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
     let file = |path: &Path| path.metadata().ok().filter(Metadata::is_file).map(|found| (found.dev(), found.ino()));
     let written = file(output);

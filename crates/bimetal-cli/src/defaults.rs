@@ -1,4 +1,4 @@
-//! Options that a user wants with a command every time, from a file.
+//! Default options for commands, from the user's configuration file.
 //!
 //! The file is `$BIMETAL_CONFIG`, or `bimetal/config.toml` in the folder of the user's configuration. It has a table for each command,
 //! with the long names of its options:
@@ -9,7 +9,8 @@
 //! details = true
 //! ```
 //!
-//! An option on the command line takes the place of that in the file. Which ones the file has given is said on the standard error.
+//! An option on the command line replaces that in the file. The options taken from the file are printed on the standard
+//! error.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,7 +23,7 @@ use toml::{Table, Value};
 
 use crate::failure::Failure;
 
-/// Names the file; if it is empty, there is none.
+/// Variable with the path of the file; if it is empty, no file is read.
 const VARIABLE: &str = "BIMETAL_CONFIG";
 
 /// The arguments of the process with the defaults of its command, and the added options.
@@ -68,7 +69,7 @@ fn file() -> Result<Option<(PathBuf, String)>, Failure> {
     }
 }
 
-/// The options that the file has for a command and the command line has not.
+/// The options of the file for a command, without those on the command line.
 fn options(program: &Command, command: &Command, text: &str, given: &[OsString]) -> Result<Vec<String>, String> {
     let tables: Table = toml::from_str(text).map_err(|error| error.to_string())?;
     if let Some(unknown) = tables.keys().find(|name| program.find_subcommand(name).is_none()) {

@@ -1,4 +1,4 @@
-//! Everything that was counted, side by side: a column for each scheme.
+//! All counts side by side: a column for each scheme.
 
 use std::collections::BTreeSet;
 
@@ -43,10 +43,10 @@ fn controllers(grid: &mut Grid, entries: &[Entry]) {
     }
 }
 
-/// Names of all regions, those of the first devices first.
+/// Names of all regions, those of the devices with the most regions first.
 fn region_names(entries: &[Entry]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    // A device of more regions says in which order they come.
+    // Such a device determines the order of its regions.
     let mut ordered: Vec<&Entry> = entries.iter().collect();
     ordered.sort_by_key(|entry| std::cmp::Reverse(entry.regions.len()));
     for name in ordered.iter().flat_map(|entry| entry.regions.iter().map(|region| region.name.as_str())) {
@@ -105,7 +105,8 @@ fn scaled(
     grid.row(format!("{label} ({unit})"), values.into_iter().map(shown).collect());
 }
 
-/// Times of a replay: of all requests, of reads and of writes. None where the device falls behind or was not replayed so.
+/// Times of a replay: of all requests, of reads and of writes. `None` if the device falls behind or there was no such
+/// replay.
 type Times<'a> = Option<[&'a ResponseFigures; 3]>;
 
 fn service(entry: &Entry) -> Times<'_> {
@@ -206,7 +207,7 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
     beside_the_first(grid, "cost relative to", entries, |relative| relative.cost);
 }
 
-/// Host writes and copies by stream, where a scheme has several in a region.
+/// Host writes and copies by stream, for schemes with several streams in a region.
 fn streams(grid: &mut Grid, entries: &[Entry]) {
     let all = || entries.iter().flat_map(|entry| &entry.report.streams);
     let names: BTreeSet<(&str, u32)> = all().map(|row| (row.region.as_str(), row.stream)).collect();
@@ -232,7 +233,7 @@ fn streams(grid: &mut Grid, entries: &[Entry]) {
     }
 }
 
-/// Every kind of operation that any scheme did, so that one sees why they differ.
+/// Every kind of operation of any scheme, to show the reasons for differences.
 fn operations(grid: &mut Grid, entries: &[Entry]) {
     let rows = |entry: &Entry| entry.report.ops.iter().map(|row| row.region.clone()).collect::<Vec<_>>();
     let worked: BTreeSet<String> = entries.iter().flat_map(rows).collect();
@@ -258,7 +259,7 @@ fn operations(grid: &mut Grid, entries: &[Entry]) {
     }
 }
 
-/// Operations of a kind in these regions or on these disks, if there were any.
+/// Operations of a kind in these regions or on these disks, if any.
 fn operations_in(grid: &mut Grid, entries: &[Entry], title: &str, op: &str, regions: &[String]) {
     let is_counted = |row: &&OpFigures| row.op == op && regions.contains(&row.region);
     let sum = |entry: &Entry| entry.report.ops.iter().filter(is_counted).map(|row| row.count).sum::<u64>();

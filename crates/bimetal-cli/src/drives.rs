@@ -1,4 +1,4 @@
-//! `bimetal drives`: real drives predicted from their construction, beside the figures of reviewers.
+//! `bimetal drives`: real drives predicted from their construction, compared with reviewers' measurements.
 
 use bimetal_study::drives::{Compared, Drive, Predictions, Review, Role, choose, predict};
 use bimetal_study::html;
@@ -10,7 +10,7 @@ use crate::progress::StepBar;
 use crate::table::{Align, bold, indented, plain as table};
 use crate::{output, setup};
 
-/// Below the last block.
+/// Text below the last block.
 const LEGEND: &str = "M: measured by a reviewer; C: claimed by the maker; inputs do not count\n";
 
 /// Runs the command.
@@ -27,7 +27,7 @@ pub fn run(args: &DrivesArgs) -> Result<(), Failure> {
     output::emit(&args.json, &predictions, || text(&predictions))
 }
 
-/// A device that nobody reviewed.
+/// A device without a review.
 fn unreviewed(name: &str) -> Result<Review, Failure> {
     let device = setup::device(name)?;
     if device.scheme.is_empty() {

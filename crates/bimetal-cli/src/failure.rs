@@ -1,4 +1,4 @@
-//! Why a command ends without success: one line, and the exit status.
+//! Failure of a command: one line of text, and the exit status.
 
 use std::fmt;
 use std::io;
@@ -14,12 +14,12 @@ const FAILED: u8 = 1;
 /// The request is invalid.
 const USAGE: u8 = 2;
 
-/// Why a command ends without success.
+/// Failure of a command.
 #[derive(Debug)]
 pub enum Failure {
-    /// To be said, and the exit status.
+    /// The message, and the exit status.
     Message { status: u8, text: String },
-    /// The reader of our output is gone: there is nothing to report.
+    /// The reader of the output is gone; nothing is reported.
     ClosedPipe,
 }
 

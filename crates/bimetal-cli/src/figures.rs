@@ -49,14 +49,14 @@ fn summary(entry: &Entry) -> String {
     let parameters = entry.device.settings().into_iter().map(|(key, value)| format!("{key}={value}"));
     let parameters = parameters.collect::<Vec<_>>();
     if !parameters.is_empty() {
-        // Under the first of them, behind the indent, the longest label and a gap.
+        // Below the first value: after the indent, the longest label and a gap.
         let column = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0) + 4;
         rows.push(("parameters", broken(&parameters.join(" "), width() - column).join(&format!("\n{:column$}", ""))));
     }
     pairs(rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect())
 }
 
-/// A figure with its unit, and with how much was written to know it where that is little.
+/// A figure with its unit. An extrapolated figure also shows the number of overwrites on which it is based.
 fn key_figure(entry: &Entry, figure: &Figure<KeyFigures>) -> String {
     let (unit, size) = scale::of_figure(std::slice::from_ref(entry), figure);
     let text = format!("{} {unit}", headline::shown(entry, figure, size));
@@ -66,12 +66,12 @@ fn key_figure(entry: &Entry, figure: &Figure<KeyFigures>) -> String {
     format!("{text} (from {} overwrites; use --repeat)", significant(entry.lifetime_overwrites))
 }
 
-/// Kind of the main replay's times.
+/// Title for the times of the main replay.
 fn main_title(entry: &Entry) -> &'static str {
     if headline::time_name(&entry.arrivals) == "service" { "Service time" } else { "Response" }
 }
 
-/// Service times that stand beside responses.
+/// Service times, in addition to responses.
 fn service(entry: &Entry) -> String {
     let reads_and_writes = entry.service_read_us.as_ref().zip(entry.service_write_us.as_ref());
     let Some((all, (reads, writes))) = entry.service_beside().zip(reads_and_writes) else { return String::new() };
@@ -101,7 +101,7 @@ fn times(kinds: [(&str, &ResponseFigures); 3], mark: &str) -> String {
         };
         [name.to_owned(), thousands(figures.count)].into_iter().chain(ResponseFigures::ALL.iter().map(time)).collect()
     };
-    // The unit is said once, for all columns.
+    // The unit appears once, for all columns.
     let head = |(nth, figure): (usize, &Figure<ResponseFigures>)| {
         if nth == 0 { number::labelled(figure.head, unit) } else { figure.head.to_owned() }
     };
@@ -113,7 +113,7 @@ fn times(kinds: [(&str, &ResponseFigures); 3], mark: &str) -> String {
     plain(&right_aligned(&heads, 1), kinds().map(row).collect())
 }
 
-/// A table of listed things.
+/// The table of a listing.
 pub fn listed(Listing { heads, rows, text_columns }: Listing) -> String {
     if rows.is_empty() {
         return String::new();
@@ -142,7 +142,7 @@ fn metrics(figures: &MetricFigures) -> String {
     pairs(rows.map(|&(name, value)| (name.replace('_', " "), optional(value, number::plain))).collect())
 }
 
-/// More intervals than this are drawn, not listed.
+/// Maximum number of intervals in a list; more intervals are drawn.
 const LISTED_MAX: usize = 24;
 
 fn over_time(intervals: &[IntervalFigures], title: &str) -> String {

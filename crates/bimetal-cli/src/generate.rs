@@ -16,7 +16,7 @@ use crate::number::{NOTHING, SIZES, TIMES, percent, significant, thousands, with
 use crate::table::{Align, bold, plain, remark};
 use crate::{convert, header, output, setup, warn};
 
-/// The name that stands for the built-in trace.
+/// The name of the built-in trace.
 const SAMPLE: &str = "sample";
 
 /// JSON output for a generated workload.
@@ -38,7 +38,7 @@ struct GeneratedLike {
     settings: serde_json::Map<String, serde_json::Value>,
     seed: u64,
     trace: TraceFacts,
-    /// Numbers that the fitted model consists of.
+    /// Number of values in the fitted model.
     model_numbers: usize,
     #[serde(flatten)]
     comparison: Comparison,
@@ -104,7 +104,7 @@ fn like_of(args: &GenerateArgs, path: &Path, to: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The trace that is to be fitted.
+/// The trace to which a generator is fitted.
 fn read(traces: Vec<PathBuf>, args: &GenerateArgs) -> Result<Workload, Failure> {
     setup::workload(&TraceArgs { traces, options: args.options.clone() })
 }
@@ -117,7 +117,8 @@ fn object(settings: Vec<(String, String)>) -> serde_json::Map<String, serde_json
     settings.into_iter().map(|(key, value)| (key, value.into())).collect()
 }
 
-/// Shows the profile of the generated requests, unless the requests themselves went to a pipe, which may be the standard output.
+/// Shows the profile of the generated requests, unless the requests were written to a pipe, which may be the standard
+/// output.
 fn show<T: Serialize>(args: &GenerateArgs, to: &Path, value: &T, text: impl FnOnce() -> String) -> Result<(), Failure> {
     let is_stream = to.exists() && !to.is_file();
     if is_stream && args.json.json.is_none() {
@@ -126,7 +127,7 @@ fn show<T: Serialize>(args: &GenerateArgs, to: &Path, value: &T, text: impl FnOn
     output::emit(&args.json, value, text)
 }
 
-/// The targets, with the results.
+/// The targets and the results.
 fn targets(trace: &TraceFacts, targets: &[Judged]) -> String {
     if targets.is_empty() {
         return String::new();

@@ -16,7 +16,7 @@ pub fn replay(comparison: &Comparison) -> String {
     trace(&comparison.trace) + &remarks(&describe::replay(comparison))
 }
 
-/// A remark for each line.
+/// Each line as a remark.
 pub fn remarks(lines: &[String]) -> String {
     lines.iter().map(|line| remark(line)).collect()
 }

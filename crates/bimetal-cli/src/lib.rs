@@ -1,8 +1,8 @@
-//! The command line of `bimetal`, as a library: a [`Program`] has all its commands, and may know more schemes, trace
-//! formats and workloads than those that are built in.
+//! The command line of `bimetal`, as a library: a [`Program`] has all its commands, and may add schemes, trace formats
+//! and workloads to the built-in ones.
 //!
-//! Data go to the standard output, everything else to the standard error. The exit status is 0 if all went well, 1 if
-//! the work failed and 2 if the request was invalid.
+//! Data go to the standard output, everything else to the standard error. The exit status is 0 on success, 1 if the
+//! work failed and 2 if the request was invalid.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -49,7 +49,7 @@ use failure::Failure;
 use messages::{inform, warn};
 pub use program::Program;
 
-/// Runs the command that the arguments of the process ask for.
+/// Runs the command given by the arguments of the process.
 fn run() -> Result<(), Failure> {
     let (arguments, added) = defaults::arguments(&Cli::command())?;
     let cli = match Cli::try_parse_from(arguments) {

@@ -14,14 +14,14 @@ use crate::number::{NOTHING, SIZES, significant, thousands, with_unit};
 use crate::output;
 use crate::table::{Align, bold, broken, indented, plain, width};
 
-/// One thing that is listed.
+/// A listed entry.
 pub struct Item {
     name: String,
-    /// A line of the list, its name first.
+    /// Its line in the list, beginning with its name.
     pub row: Vec<String>,
-    /// Everything, as JSON.
+    /// All details as JSON.
     json: Value,
-    /// Everything, as text.
+    /// All details as text.
     full: String,
 }
 
@@ -37,7 +37,7 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
     }
     let json: Vec<Value> = items.iter_mut().map(|item| item.json.take()).collect();
     output::emit(&args.json, &json, || {
-        // Schemes are listed with their parameters: the list is their reference.
+        // Schemes are always listed with their parameters: the list is their reference.
         if args.names.is_empty() && args.what != Listed::Schemes {
             let rows = items.into_iter().map(|item| item.row).collect();
             return wrapped(heads(args.what), rows);
@@ -46,7 +46,7 @@ pub fn run(args: &ListArgs) -> Result<(), Failure> {
     })
 }
 
-/// A plain table; where it has two columns, the second is wrapped.
+/// A plain table. In a table of two columns, the second is wrapped.
 fn wrapped(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
     let [_, _] = heads else { return plain(heads, rows) };
     let names = rows.iter().filter_map(|row| row.first()).map(|name| name.chars().count());
@@ -61,7 +61,7 @@ fn wrapped(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
     plain(heads, lines)
 }
 
-/// Everything of a kind.
+/// All entries of a kind.
 pub fn items(what: Listed) -> Result<Vec<Item>, Failure> {
     match what {
         Listed::Schemes => Ok(catalogue::schemes().iter().map(scheme).collect()),
@@ -200,7 +200,7 @@ fn drive_item(item: &DriveItem) -> Item {
     catalogued(&drive.name, &item.summary, row, &value(drive), value(item))
 }
 
-/// A part with all its figures; those of an inner object stand under its name.
+/// A part with all its figures; those of an inner object appear under its name.
 fn catalogued(name: &str, summary: &str, row: Vec<String>, figures: &Value, json: Value) -> Item {
     let mut full = format!("{}\n{}", bold(name), indented(summary, 2));
     push_figures(figures, 4, &mut full);

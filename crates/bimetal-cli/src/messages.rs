@@ -1,4 +1,4 @@
-//! Lines for people, on the standard error.
+//! Messages for users, on the standard error.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,22 +8,22 @@ use anstyle::{AnsiColor, Style};
 /// Whether only warnings and errors are wanted: `--quiet`.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on only warnings and errors are said, and no progress is shown.
+/// From now on only warnings and errors are printed, and no progress is shown.
 pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Whether that is so.
+/// Whether only warnings and errors are printed.
 pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Warns of what a user should know before trusting a result.
+/// Prints a warning that a user should know before trusting a result.
 pub fn warn(text: &str) {
     say("warning", AnsiColor::Yellow, text);
 }
 
-/// Says why the command ends without success.
+/// Prints the reason for a failure.
 pub fn error(text: &str) {
     say("error", AnsiColor::Red, text);
 }
@@ -35,7 +35,7 @@ pub fn inform(text: &str) {
     }
 }
 
-/// One line; nobody listening there is no reason to fail.
+/// Prints one line. Errors are ignored.
 fn say(kind: &str, color: AnsiColor, text: &str) {
     let style = Style::new().bold().fg_color(Some(color.into()));
     let line = text.replace('\n', "; ");

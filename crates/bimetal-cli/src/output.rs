@@ -1,4 +1,4 @@
-//! Writing results: tables and JSON to the standard output, files whole or not at all.
+//! Writes results: tables and JSON to the standard output, and files atomically.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 use crate::args::{ExportTo, HtmlArgs, JsonArgs};
 use crate::failure::Failure;
 
-/// Finds out whether the files that are asked for can be written, before the work that fills them.
+/// Checks that the requested files can be written, before the work that fills them.
 pub fn check(json: &JsonArgs, html: &HtmlArgs) -> Result<(), Failure> {
     if html.html.as_deref().is_some_and(|path| path.as_os_str() == "-") {
         return Err(Failure::usage("`--html -`: a report is written to a file; hint: name one, such as report.html"));
@@ -21,7 +21,7 @@ pub fn check(json: &JsonArgs, html: &HtmlArgs) -> Result<(), Failure> {
     json.chain(&html.html).try_for_each(|path| check_file(path))
 }
 
-/// Finds out whether results in the formats of other programs can be written, before the work that fills them.
+/// Checks that results in the formats of other programs can be written, before the work that fills them.
 pub fn check_exports(exports: &[ExportTo]) -> Result<(), Failure> {
     exports.iter().try_for_each(|export| check_file(&export.file))
 }
@@ -34,12 +34,12 @@ pub fn write_exports(exports: &[ExportTo], comparison: &Comparison) -> Result<()
     })
 }
 
-/// Writes a page where it was asked for.
+/// Writes a page if it was requested.
 pub fn write_html(html: &HtmlArgs, page: impl FnOnce() -> String) -> Result<(), Failure> {
     html.html.as_ref().map_or(Ok(()), |path| write_file(path, page().as_bytes()))
 }
 
-/// Writes the report of a comparison where it was asked for; the profile is there if it was.
+/// Writes the report of a comparison if it was requested; in this case the profile is present.
 pub fn write_report(
     html: &HtmlArgs,
     comparison: &Comparison,
@@ -59,7 +59,7 @@ pub fn command_line() -> String {
     bimetal_study::command::line(words)
 }
 
-/// Writes the JSON where it was asked for, and the text unless JSON takes its place.
+/// Writes the JSON if it was requested, and prints the text unless JSON replaces it.
 pub fn emit<T: Serialize>(json: &JsonArgs, value: &T, text: impl FnOnce() -> String) -> Result<(), Failure> {
     if json.json.is_none() {
         return print(&text());
@@ -69,7 +69,7 @@ pub fn emit<T: Serialize>(json: &JsonArgs, value: &T, text: impl FnOnce() -> Str
     emit_bytes(json, &bytes, || Ok(text()))
 }
 
-/// The same for JSON that is made already.
+/// The same for encoded JSON.
 pub fn emit_bytes(
     json: &JsonArgs,
     bytes: &[u8],
@@ -79,12 +79,12 @@ pub fn emit_bytes(
     if is_standard_output(json) { Ok(()) } else { print(&text()?) }
 }
 
-/// Whether JSON takes the place of text.
+/// Whether JSON replaces the text on the standard output.
 pub fn is_standard_output(json: &JsonArgs) -> bool {
     json.json.as_deref().is_some_and(|path| path.as_os_str() == "-")
 }
 
-/// Writes JSON that is made already where it was asked for.
+/// Writes encoded JSON if it was requested.
 pub fn write_bytes(json: &JsonArgs, bytes: &[u8]) -> Result<(), Failure> {
     match &json.json {
         Some(_) if is_standard_output(json) => {
@@ -97,15 +97,15 @@ pub fn write_bytes(json: &JsonArgs, bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Prints text, without its styles where they cannot be shown.
+/// Prints text, without styles if they cannot be shown.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = BufWriter::new(anstream::stdout().lock());
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
 }
 
-/// Writes a file whole or not at all: beside its place, then moved there. What is no regular file, such as a pipe, is
-/// written to as it is.
+/// Writes a file completely or not at all: to a temporary file beside it, which then replaces it. A target that is not
+/// a regular file, such as a pipe, is written directly.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     match place(path)? {
         Place::Stream => std::fs::write(path, bytes),
@@ -114,7 +114,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     .map_err(|error| unwritable(path, &error))
 }
 
-/// Finds out whether a file can be written.
+/// Checks that a file can be written.
 pub fn check_file(path: &Path) -> Result<(), Failure> {
     match place(path)? {
         Place::Stream => Ok(()),
@@ -122,11 +122,11 @@ pub fn check_file(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Where bytes go.
+/// Kind of output.
 enum Place {
     /// A pipe or a device.
     Stream,
-    /// A file that is there, not a link to it, or one to be made.
+    /// An existing file, with links resolved, or a new one.
     File(PathBuf),
 }
 
@@ -156,7 +156,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A file beside a place, to be moved there.
+/// A temporary file in the same folder, to be renamed.
 fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -166,11 +166,11 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
     builder.prefix(".bimetal-");
     set_mode(&mut builder, path);
     folder.metadata()?;
-    // Without the name of the temporary file, which means nothing to anyone.
+    // The error omits the name of the temporary file, which means nothing to the user.
     builder.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))
 }
 
-/// The file's own permissions, or those of any new file.
+/// Sets the permissions of the existing file, or those of a new file.
 #[cfg(unix)]
 fn set_mode(builder: &mut tempfile::Builder<'_, '_>, path: &Path) {
     use std::fs::Permissions;

@@ -33,7 +33,7 @@ pub fn run(args: &PaperArgs) -> Result<(), Failure> {
     output::emit(&args.json, &reproduction, || text(&reproduction, args.paper.is_some()))
 }
 
-/// The figures, if they were asked for, and the claims.
+/// The figures, if requested, and the claims.
 fn text(reproduction: &Reproduction, with_figures: bool) -> String {
     let mut text = String::new();
     if with_figures {
@@ -58,7 +58,7 @@ fn figure_text(figure: &Figure) -> String {
     text
 }
 
-/// A row for each place of the horizontal axis, a column for each series.
+/// A row for each value of the horizontal axis, and a column for each series.
 fn plot_text(plot: &Plot) -> String {
     let mut rows: Vec<(String, Vec<String>)> = Vec::new();
     for (column, series) in plot.series.iter().enumerate() {
@@ -79,7 +79,7 @@ fn plot_text(plot: &Plot) -> String {
     remark(&format!("{}: {} by {}", plot.title, plot.y.label, plot.x.label)) + &grid.render(width())
 }
 
-/// A line for each claim; reasons where they say more than the figures.
+/// A line for each claim, with its reason if the reason says more than the figures.
 fn claims(claims: &[Claim]) -> String {
     let mut rows = Vec::new();
     for claim in claims {

@@ -1,4 +1,5 @@
-//! JSON output of `bimetal profile`: apart from the command, whose arguments name the outputs that have a schema.
+//! JSON output of `bimetal profile`. It is not in the module of the command, whose arguments list the outputs with a
+//! schema.
 
 use bimetal_core::profile::Profile;
 use bimetal_core::report::TraceFacts;

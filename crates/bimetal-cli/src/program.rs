@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::scheme_entry::{StoredScheme, scheme_entry};
 use crate::{messages, run};
 
-/// A program with all commands of `bimetal`, and with the schemes, trace formats and workloads that it is given beside the built-in
-/// ones. They are listed after those, in the order in which they are given.
+/// A program with all commands of `bimetal`, and with additional schemes, trace formats and workloads. These are listed
+/// after the built-in ones, in the order in which they were added.
 ///
 /// ```no_run
 /// # use bimetal_cli::Program;
@@ -40,13 +40,13 @@ impl Default for Program {
 }
 
 impl Program {
-    /// `bimetal` as it is: with the workloads that stand in for the papers' traces.
+    /// Plain `bimetal`, with the workloads that stand in for the papers' traces.
     pub fn new() -> Self {
         Self { schemes: Vec::new(), formats: Vec::new(), workloads: bimetal_papers::workload::entries() }
     }
 
-    /// Adds a scheme, to be simulated and, where the program has stores, to be served: its line of the registry, and its constructor
-    /// from a device and parameters. [`scheme::contract`] has the requirements.
+    /// Adds a scheme that can be simulated and, if the program has stores, served: its line of the registry, and its
+    /// constructor from a device and parameters. [`scheme::contract`] has the requirements.
     pub fn scheme<P: ParameterSet, S: StoredScheme>(
         mut self,
         spec: &'static SchemeSpec,
@@ -72,18 +72,17 @@ impl Program {
         self
     }
 
-    /// Adds all of them to the registries of this process, as [`Self::run`] does first: for tests of schemes, formats and
-    /// workloads by their names.
+    /// Adds all of them to the registries of this process, as [`Self::run`] does first. Tests can then find schemes,
+    /// formats and workloads by their names.
     ///
-    /// # Errors
-    /// A name is taken, or a registry is in use already.
+    /// # Errors A name is already taken, or a registry is already in use.
     pub fn register(self) -> Result<(), RegistryError> {
         scheme::add(self.schemes)?;
         trace::add(&self.formats)?;
         workload::add(self.workloads)
     }
 
-    /// Runs the command that the arguments of the process ask for. Errors are said on the standard error.
+    /// Runs the command given by the arguments of the process. Errors are printed on the standard error.
     pub fn run(self) -> ExitCode {
         match self.register().map_err(Failure::failed).and_then(|()| run()) {
             Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,

@@ -19,7 +19,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Bars that end at `requests`; none off a terminal, and with `--quiet`.
+    /// Bars that end at `requests`; none without a terminal or with `--quiet`.
     pub fn new(runs: &[Resolved], requests: u64) -> Self {
         if !is_shown() {
             return Self { bars: Vec::new() };
@@ -36,12 +36,12 @@ impl Bars {
     }
 }
 
-/// Whether somebody looks at progress.
+/// Whether progress is shown.
 fn is_shown() -> bool {
     std::io::stderr().is_terminal() && !is_quiet()
 }
 
-/// A bar that ends at `length`; hidden if nobody looks.
+/// A bar that ends at `length`; hidden if progress is not shown.
 pub fn bar(length: u64, template: &str) -> ProgressBar {
     let bar = if is_shown() { ProgressBar::new(length) } else { ProgressBar::hidden() };
     bar.with_style(style(template))
@@ -72,7 +72,7 @@ pub struct PaperBar {
 }
 
 impl PaperBar {
-    /// Hidden off a terminal, and with `--quiet`.
+    /// Hidden without a terminal or with `--quiet`.
     pub fn new() -> Self {
         let bar = bar(0, "{msg:28} {bar:40} {pos:>3} of {len} replays, {elapsed}");
         Self { bar }
@@ -98,7 +98,7 @@ impl Drop for PaperBar {
     }
 }
 
-/// A bar for the points of a sweep, with the time that is left.
+/// A bar for the points of a sweep, with the remaining time.
 pub struct SweepBar {
     bar: ProgressBar,
 }
@@ -107,7 +107,7 @@ pub struct SweepBar {
 const POINT_PARTS: f64 = 1e6;
 
 impl SweepBar {
-    /// Hidden off a terminal, and with `--quiet`.
+    /// Hidden without a terminal or with `--quiet`.
     pub fn new(points: usize) -> Self {
         let count = whole(points as f64 * POINT_PARTS);
         let bar = bar(count, "{bar:40} {percent:>3} % of {msg}, {elapsed}, {eta} left");
@@ -119,7 +119,7 @@ impl SweepBar {
 impl schedule::Progress for SweepBar {
     fn resumed(&self, points: usize) {
         self.bar.inc(whole(points as f64 * POINT_PARTS));
-        // They took no time, which says nothing of the others.
+        // Reused points took no time, so they must not affect the estimate.
         self.bar.reset_eta();
     }
 
@@ -141,7 +141,7 @@ pub struct ReadBar {
 }
 
 impl ReadBar {
-    /// Hidden off a terminal, and with `--quiet`.
+    /// Hidden without a terminal or with `--quiet`.
     pub fn new() -> Self {
         let bar = bar(0, "reading {bar:40} {binary_bytes:>12} of {binary_total_bytes}");
         Self { bar }
@@ -166,7 +166,7 @@ pub struct StepBar {
 }
 
 impl StepBar {
-    /// Hidden off a terminal, and with `--quiet`.
+    /// Hidden without a terminal or with `--quiet`.
     pub fn new(steps: u64) -> Self {
         let bar = bar(steps, "{msg:54} {bar:24} {pos:>3} of {len}, {elapsed}");
         Self { bar }

@@ -1,5 +1,5 @@
-//! The records of the Python package, made from the JSON schemas: `python/bimetal/_records.py` is committed, held
-//! against the schemas here, and rewritten with `BIMETAL_UPDATE_DOCS=1`.
+//! The records of the Python package, generated from the JSON schemas: `python/bimetal/_records.py` is committed,
+//! compared with the schemas here, and rewritten with `BIMETAL_UPDATE_DOCS=1`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::reference::hold;
 use crate::schema::OUTPUTS;
 
-/// What types of the sources are called in Python, where it is something else.
+/// Names of types in the sources that differ in Python.
 const NAMES: [(&str, &str); 26] = [
     ("Answer", "Advice"),
     ("Arrivals", "ArrivalProfile"),
@@ -48,7 +48,7 @@ fn python_name(name: &str) -> &str {
     NAMES.iter().find(|(known, _)| *known == name).map_or(name, |&(_, python)| python)
 }
 
-/// Records by their names, as the schemas of all outputs have them, each with the schema that it is from.
+/// Records of the schemas of all outputs by name, each with its schema.
 fn definitions() -> BTreeMap<String, (Value, Value)> {
     let mut found = BTreeMap::new();
     let mut add = |name: &str, definition: &Value, root: &Value| {
@@ -63,7 +63,7 @@ fn definitions() -> BTreeMap<String, (Value, Value)> {
         for (name, definition) in root["$defs"].as_object().into_iter().flatten() {
             add(name, definition, &root);
         }
-        // Of what `profile` writes Python has the profile alone.
+        // Of the output of `profile`, Python has only the profile.
         if root["title"] != "Profiled" {
             let mut whole = root.clone();
             whole.as_object_mut().unwrap().retain(|key, _| key != "$defs" && key != "$schema" && key != "title");
@@ -80,7 +80,7 @@ fn hint(schema: &Value, root: &Value) -> String {
         if definition.get("properties").is_some() {
             return python_name(reference.rsplit('/').next().unwrap()).to_owned();
         }
-        // What is no record is one of several texts, or for some a dictionary.
+        // A definition that is not a record is one of several texts, or a dictionary.
         let is_text = |kind: &&Value| kind["type"] == "string";
         return if kinds(definition).iter().all(is_text) { "str" } else { "str | dict[str, Any]" }.to_owned();
     }
@@ -109,7 +109,7 @@ fn hint(schema: &Value, root: &Value) -> String {
                 }
                 None => format!("tuple[{}, ...]", hint(&schema["items"], root)),
             },
-            // An object without a form is a device.
+            // An object without properties is a device.
             "object" if schema["additionalProperties"] == true => "Device".into(),
             "object" => format!("dict[str, {}]", hint(&schema["additionalProperties"], root)),
             other => panic!("{other} has no type in Python"),
@@ -118,17 +118,17 @@ fn hint(schema: &Value, root: &Value) -> String {
     }
 }
 
-/// What a reference stands for.
+/// The definition to which a reference points.
 fn definition<'a>(reference: &str, root: &'a Value) -> &'a Value {
     root.pointer(reference.trim_start_matches('#')).unwrap()
 }
 
-/// The kinds of what is no record.
+/// The kinds of a definition that is not a record.
 fn kinds(definition: &Value) -> Vec<&Value> {
     definition["oneOf"].as_array().map_or_else(|| vec![definition], |kinds| kinds.iter().collect())
 }
 
-/// The texts that a value can be; none where it can be others, too.
+/// The texts that a value can be; empty if it may also be another value.
 fn texts(schema: &Value, root: &Value) -> Vec<String> {
     let ways = schema["anyOf"].as_array().into_iter().flatten().chain([schema]);
     let Some(reference) = ways.filter_map(|way| way["$ref"].as_str()).next() else { return Vec::new() };
@@ -141,7 +141,7 @@ fn texts(schema: &Value, root: &Value) -> Vec<String> {
     texts.unwrap_or_default()
 }
 
-/// What is said of a field: its meaning, and the texts that it can be.
+/// The documentation of a field: its meaning, and its possible texts.
 fn meaning(schema: &Value, root: &Value) -> String {
     let said = schema["description"].as_str().unwrap_or_default();
     let texts: Vec<String> = texts(schema, root).iter().map(|text| format!("`{text}`")).collect();
@@ -152,12 +152,12 @@ fn meaning(schema: &Value, root: &Value) -> String {
     }
 }
 
-/// A text of the sources in lines of Python.
+/// Wraps a text of the sources into lines of Python.
 fn lines(text: &str, width: usize) -> Vec<String> {
     broken(&text.replace('\n', " ").replace('`', "``"), width)
 }
 
-/// A record's documentation: its first sentence, and the rest below it.
+/// The documentation of a record: its first sentence, and the rest below it.
 fn documentation(schema: &Value) -> String {
     let lines = lines(schema["description"].as_str().unwrap_or_default(), WIDTH - 10);
     if let [line] = lines.as_slice() {
@@ -185,7 +185,7 @@ fn field(name: &str, schema: &Value, is_omitted: bool, root: &Value) -> String {
     format!("{comment}    {attribute}: {hint}{default}\n")
 }
 
-/// A record; fields that are left out where they are empty come last.
+/// A record. Optional fields, which are omitted if empty, come last.
 fn record(name: &str, schema: &Value, root: &Value) -> String {
     let properties = schema["properties"].as_object().unwrap();
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

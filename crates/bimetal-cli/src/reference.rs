@@ -1,9 +1,9 @@
 //! Pages of the docs that follow from the code: the reference of the command line, the catalogue of parts, tables of
-//! formats and of parameters. They are committed, held against the code here, and rewritten with
+//! formats and of parameters. They are committed, compared with the code here, and rewritten with
 //! `BIMETAL_UPDATE_DOCS=1`.
 //!
-//! The walk over the commands is our own because the library for it, `clap-markdown`, puts all options of a command
-//! into one list, without the headings that `--help` has. This is a module of the binary because its commands are.
+//! The library `clap-markdown` is not used because it puts all options of a command into one list, without the headings
+//! of `--help`. This module is in the binary's crate because the commands are.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ pub(crate) fn hold(page: &Path, wanted: &str) {
     assert!(found == wanted, "{} is not up to date; BIMETAL_UPDATE_DOCS=1 writes it", page.display());
 }
 
-/// Literals and help as a cell of a table can hold them, on GitHub and in the site.
+/// Literals and help, escaped for a cell of a table on GitHub and in the site.
 fn cell(text: &str) -> String {
     text.replace('\n', "<br>").replace('|', "&#124;")
 }

@@ -13,7 +13,7 @@ use crate::progress::Bars;
 use crate::table::remark;
 use crate::{figures, header, output, setup, warn};
 
-/// Into how many intervals figures over time are cut, unless it is said.
+/// Default number of intervals of figures over time.
 const INTERVALS: u32 = 12;
 
 /// Runs the command.

@@ -1,5 +1,5 @@
-//! `bimetal schema`: JSON schemas of `--json` outputs, made from the types that are written: names, types, and what each figure
-//! means.
+//! `bimetal schema`: JSON schemas of `--json` outputs, generated from the written types: names, types, and meaning of
+//! each figure.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ use crate::profiled::Profiled;
 /// The output of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// Its name: that of the command, with a hyphen before what is listed.
+    /// Its name: that of the command; for `list`, with a hyphen and the kind.
     pub name: &'static str,
     /// Its schema.
     pub schema: fn() -> Schema,
 }
 
-/// Every output that has a schema. Columns of a sweep follow from its study, so that only their types are known; a line of the file
-/// that its results are kept in has a form of its own.
+/// Every output with a schema. Columns of a sweep depend on its study, so only their types are known. Lines of the file
+/// with saved results have another form.
 pub const OUTPUTS: [Output; 14] = [
     Output { name: "compare", schema: of::<Comparison> },
     Output { name: "replay", schema: of::<Comparison> },
@@ -45,17 +45,16 @@ pub const OUTPUTS: [Output; 14] = [
     Output { name: "list-papers", schema: of::<Vec<PaperItem>> },
 ];
 
-/// The schema of the output of that name, as text.
+/// The schema of the output with this name, as text.
 ///
-/// # Errors
-/// An output that has none.
+/// # Errors The output has no schema.
 pub fn text(name: &str) -> Result<String, Failure> {
     let output = find(name).ok_or_else(|| Failure::usage(format!("there is no schema of `{name}`")))?;
     let text = serde_json::to_string_pretty(&(output.schema)()).map_err(Failure::failed)?;
     Ok(text + "\n")
 }
 
-/// The output of that name.
+/// The output with this name.
 fn find(name: &str) -> Option<Output> {
     OUTPUTS.into_iter().find(|output| output.name == name)
 }
@@ -66,7 +65,7 @@ fn of<T: JsonSchema>() -> Schema {
     schema
 }
 
-/// Descriptions are those of the sources, whose links to other types mean nothing here.
+/// Removes links to other types, which descriptions from the sources may contain.
 fn without_links(schema: &mut Schema) {
     if let Some(serde_json::Value::String(text)) = schema.get_mut("description") {
         *text = text.replace("[`", "`").replace("`]", "`");

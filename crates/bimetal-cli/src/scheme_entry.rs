@@ -1,4 +1,4 @@
-//! Schemes of other crates: on simulated media, and on those of a store where the program has stores.
+//! Schemes of other crates: on simulated media and, if the program has stores, on the media of a store.
 
 #[cfg(live)]
 pub use bimetal_live::store::{StoredScheme, scheme_entry};
@@ -12,7 +12,7 @@ mod simulated {
     use serde::Serialize;
     use serde::de::DeserializeOwned;
 
-    /// A scheme that can be simulated and checked. There is nothing to implement.
+    /// A scheme that can be simulated and checked. It has no methods to implement.
     pub trait StoredScheme:
         Scheme<SimMedia> + Scheme<Checked<SimMedia>> + Serialize + DeserializeOwned + 'static
     {

@@ -1,4 +1,4 @@
-//! From the command line to replays.
+//! Converts the command line to traces, devices and replays.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::args::{HtmlArgs, RunArgs, TraceArgs, TraceOptions};
 use crate::failure::Failure;
 use crate::progress::ReadBar;
 
-/// How a trace is read.
+/// Options for reading a trace.
 pub fn reading(options: &TraceOptions) -> Options {
     let devices = options.volumes.clone().map_or(DeviceChoice::All, DeviceChoice::Only);
     Options {
@@ -63,18 +63,18 @@ fn limited(trace: Trace, options: &TraceOptions) -> Workload {
 /// Number of intervals of figures over time in a report and in other programs' formats, unless the user gives one.
 const INTERVALS: u32 = 60;
 
-/// Number of intervals that the asked-for output needs; none if it has no figures over time.
+/// Number of intervals that the requested output needs; `None` if it has no figures over time.
 pub fn intervals(run: &RunArgs) -> Option<u32> {
     let is_over_time = run.html.html.is_some() || run.export.iter().any(|export| export.format.is_over_time);
     is_over_time.then_some(INTERVALS)
 }
 
-/// The profile of a trace, where a report shows it.
+/// The profile of a trace, if a report shows it.
 pub fn profile(html: &HtmlArgs, workload: &Workload) -> Option<Profile> {
     html.html.is_some().then(|| Profile::of(&workload.requests, &CurvePlan::default()))
 }
 
-/// The device that is named; `None` is one fitted to the trace.
+/// The named device.
 pub fn device(name: &str) -> Result<Device, Failure> {
     let path = Path::new(name);
     if device::PRESETS.iter().any(|preset| preset.name == name) || !(path.exists() || looks_like_path(name)) {
@@ -93,13 +93,13 @@ fn looks_like_path(name: &str) -> bool {
     name.contains(std::path::MAIN_SEPARATOR) || name.ends_with(".toml")
 }
 
-/// All settings, those of options of their own included.
+/// All settings, including those of separate options.
 pub fn settings(args: &RunArgs) -> Vec<(String, String)> {
     let seed = args.seed.map(|seed| ("seed".to_owned(), seed.to_string()));
     args.set.iter().cloned().chain(seed).collect()
 }
 
-/// Finds out whether there are as many passes as are to be measured.
+/// Checks that the number of measured passes is at most the number of passes.
 pub fn check_passes(args: &RunArgs) -> Result<(), Failure> {
     match args.measure {
         Some(measured) if measured > args.repeat => {
@@ -109,7 +109,7 @@ pub fn check_passes(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// How to replay that workload.
+/// Parameters for replays of a workload.
 pub fn replays(args: &RunArgs, intervals: u32, workload: &Workload) -> Replays {
     let plan = Plan {
         passes: args.repeat,

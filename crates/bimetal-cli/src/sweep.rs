@@ -16,9 +16,9 @@ use crate::progress::SweepBar;
 use crate::table::{bold, plain, remark, right_aligned};
 use crate::{output, warn};
 
-/// Most failed points that are named.
+/// Maximum number of failed points that are named.
 const FAILURES_SHOWN: usize = 5;
-/// Most lines of a front.
+/// Maximum number of lines of a front.
 const FRONT_SHOWN: usize = 16;
 
 /// Runs the command.
@@ -59,7 +59,7 @@ pub fn run(args: &SweepArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Files of tables that are asked for: CSV and Parquet.
+/// Requested files of tables: CSV and Parquet.
 fn tables(args: &SweepArgs) -> [Option<&PathBuf>; 2] {
     #[cfg(feature = "parquet")]
     let parquet = args.parquet.as_ref();
@@ -68,7 +68,7 @@ fn tables(args: &SweepArgs) -> [Option<&PathBuf>; 2] {
     [args.csv.as_ref(), parquet]
 }
 
-/// Writes the tables that are asked for.
+/// Writes the requested tables.
 fn write(args: &SweepArgs, rows: &[Row]) -> Result<(), Failure> {
     let table = Table::of(rows);
     if let Some(path) = &args.csv {
@@ -90,7 +90,7 @@ fn write(args: &SweepArgs, rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The first points that failed, and how many more there are.
+/// Warns of the first failed points, and of the number of others.
 fn warn_of(rows: &[Row]) {
     let failures = || rows.iter().filter_map(|row| Some((row, row.failure.as_ref()?)));
     for (row, failure) in failures().take(FAILURES_SHOWN) {
@@ -124,7 +124,7 @@ fn listed(study: &Study) -> String {
         + &format!("{}\n", points(study.points.len()))
 }
 
-/// How it went, and the best of each trace.
+/// The numbers of points by outcome, and the best points of each trace.
 fn shown(study: &Study, rows: &[Row], left_out: &[Row], path: &Path) -> String {
     let failed = rows.iter().filter(|row| row.failure.is_some()).count();
     let mut done = vec![format!("{} done", thousands((rows.len() - failed) as u64)), format!("{failed} failed")];

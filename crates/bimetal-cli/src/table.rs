@@ -1,4 +1,4 @@
-//! Tables on a terminal: aligned, no wider than it, readable without colour.
+//! Tables on a terminal: aligned, at most as wide as the terminal, readable without colour.
 
 use std::fmt::Write;
 
@@ -8,19 +8,19 @@ pub use bimetal_study::listing::broken;
 use bimetal_study::listing::{Line, Sheet, chars};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
-/// Narrower output than this is not attempted.
+/// Minimum width of output.
 const WIDTH_MIN: usize = 60;
-/// Wider lines than this are hard to read.
+/// Maximum width of output; longer lines are hard to read.
 const WIDTH_MAX: usize = 100;
 
-/// Columns that a line may take: those of `COLUMNS`, as other programs have it, or of the terminal.
+/// Columns available for a line: the environment variable `COLUMNS`, or the width of the terminal.
 pub fn width() -> usize {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
     asked.or_else(terminal).unwrap_or(WIDTH_MAX).clamp(WIDTH_MIN, WIDTH_MAX)
 }
 
-/// Text that stands out.
+/// Emphasised text.
 pub fn bold(text: &str) -> String {
     let style = Style::new().bold();
     format!("{style}{text}{style:#}")
@@ -32,13 +32,13 @@ pub fn indented(text: &str, indent: usize) -> String {
     broken(text, width() - indent).into_iter().map(|line| format!("{pad}{line}\n")).collect()
 }
 
-/// A remark under a heading, wrapped at [`width`] columns; what goes on is indented further.
+/// A remark under a heading, wrapped at [`width`] columns; continuation lines are indented further.
 pub fn remark(text: &str) -> String {
     let lines = broken(text, width() - 4);
     lines.iter().enumerate().map(|(at, line)| format!("{}{line}\n", if at == 0 { "  " } else { "    " })).collect()
 }
 
-/// Rows in groups, as wide as they are.
+/// Rows in groups, in their natural width.
 pub fn sheet(sheet: &Sheet) -> String {
     let line = |line: Line| match line {
         Line::Head(text) | Line::Title(text) => bold_words(&text),
@@ -47,13 +47,13 @@ pub fn sheet(sheet: &Sheet) -> String {
     sheet.lines().into_iter().map(|each| line(each) + "\n").collect()
 }
 
-/// A line that stands out; what it is indented by does not.
+/// An emphasised line; its indent is not emphasised.
 fn bold_words(line: &str) -> String {
     let words = line.trim_start();
     format!("{}{}", &line[..line.len() - words.len()], bold(words))
 }
 
-/// Figures side by side: a label for each row, a column for each thing compared.
+/// Figures side by side: a label for each row, a column for each compared item.
 #[derive(Debug, Default)]
 pub struct Grid {
     columns: Vec<String>,
@@ -86,7 +86,7 @@ impl Grid {
         self.rows.push(Row::Values(label.into(), values));
     }
 
-    /// As text no wider than `width`; columns that do not fit follow below, under the same labels.
+    /// As text of at most `width` columns. Columns that do not fit follow below, with the same labels.
     pub fn render(&self, width: usize) -> String {
         let label = self.rows.iter().map(|row| match row {
             Row::Section(title) => chars(title),
@@ -139,7 +139,7 @@ impl Grid {
     }
 }
 
-/// Which side the entries of a column keep to.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     Left,
@@ -166,7 +166,7 @@ pub fn plain(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
     text
 }
 
-/// Heads of which the first `left` keep to the left.
+/// Heads of which the first `left` are aligned to the left.
 pub fn right_aligned<'a>(heads: &[&'a str], left: usize) -> Vec<(&'a str, Align)> {
     let align = |index| if index < left { Align::Left } else { Align::Right };
     heads.iter().enumerate().map(|(index, &head)| (head, align(index))).collect()

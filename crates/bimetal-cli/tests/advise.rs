@@ -1,4 +1,4 @@
-//! Advice: what is claimed is what a replay finds, prices move the answer, and wrong goals are said.
+//! Advice: replays confirm its figures, prices change the answer, and wrong goals are reported.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use common::Bench;
 use serde_json::Value;
 
 const FEW: [&str; 4] = ["--schemes", "pagemap,wlaftl", "--chips", "slc-2011,mlc-2008,mlc-mqsim"];
-/// One that folds its cache, one that passes it by, one without.
+/// A drive that folds its cache, one that bypasses a full cache, and one without a cache.
 const DRIVES: [&str; 2] = ["--drives", "samsung-980-1tb,sn770,intel-p4500-2tb"];
 
 fn advise(bench: &Bench, arguments: &[&str]) -> Value {
@@ -21,7 +21,7 @@ fn advise(bench: &Bench, arguments: &[&str]) -> Value {
     serde_json::from_slice(&std::fs::read(bench.path("answer.json")).unwrap()).unwrap()
 }
 
-/// Figures that a command finds.
+/// The figures of a command.
 fn replayed(bench: &Bench, command: &str) -> Value {
     let arguments = command.strip_prefix("bimetal").unwrap();
     let binary = env!("CARGO_BIN_EXE_bimetal");
@@ -41,19 +41,19 @@ fn same_responses(figures: &Value, claimed: &Value, command: &str) {
     }
 }
 
-/// Replays a choice by its command, and compares every figure that is claimed.
+/// Replays a choice by its command, and compares every figure.
 fn confirm(bench: &Bench, choice: &Value) {
     let command = choice["command"].as_str().unwrap();
     let figures = replayed(bench, command);
     assert_eq!(figures["cost_usd"], choice["cost_usd"], "{command}");
     assert_eq!(figures["lifetime_host_bytes"], choice["lifetime_host_bytes"], "{command}");
-    // A device that falls behind has no responses that say anything.
+    // Responses of a device that falls behind have no meaning.
     if choice["overload"].is_null() {
         same_responses(&figures, &choice["response_us"], command);
     }
     let (before, after) = command.split_once(" --arrivals trace").unwrap_or((command, ""));
     if after.starts_with(':') {
-        // At another speed than the trace's, the command counts lives at the trace's own rate.
+        // At another speed than the trace's, the command computes lives at the trace's own rate.
         return;
     }
     assert_eq!(figures["lifetime_years"], choice["life_years"], "{command}");
@@ -69,7 +69,7 @@ fn replays_confirm_every_device_and_its_price() {
     bench.small_trace(3000);
     let answer = advise(&bench, &["--life", "1d", "--p99", "10s", "--budget", "100"]);
     assert!(answer["candidates"].as_u64().unwrap() > answer["simulations"].as_u64().unwrap(), "{answer}");
-    // At the trace's times, with service times beside them.
+    // At the trace's times, with service times in addition.
     assert_eq!(answer["replay"]["arrivals"], "trace");
     assert!(answer["recommended"]["command"].as_str().unwrap().contains("--arrivals trace"), "{answer}");
     confirm(&bench, &answer["recommended"]);
@@ -77,14 +77,14 @@ fn replays_confirm_every_device_and_its_price() {
         assert!(choice["service_us"]["p99"].as_f64() <= choice["response_us"]["p99"].as_f64(), "{choice}");
         confirm(&bench, choice);
     }
-    // So are channels and dies, which the regions share.
+    // Channels and dies, which the regions share, are in the command, too.
     let answer = advise(&bench, &["--mean", "10s", "--channels", "2", "--dies-per-channel", "3", "--simulations", "8"]);
     assert_eq!((&answer["dies"], &answer["failed"]), (&serde_json::json!([6]), &Value::from(0)));
     for choice in answer["simulated"].as_array().unwrap() {
         assert_eq!((&choice["channels"], &choice["dies"]), (&Value::from(2), &Value::from(6)), "{choice}");
         confirm(&bench, choice);
     }
-    // Prices that are given are in the command.
+    // Given prices are in the command.
     let answer = advise(&bench, &["--p99", "10s", "--price", "mlc=0.05", "--year", "2011", "--simulations", "8"]);
     assert!(answer["recommended"]["command"].as_str().unwrap().contains("usd_per_gib=0.05"), "{answer}");
     confirm(&bench, &answer["recommended"]);
@@ -120,7 +120,7 @@ fn without_times_a_trace_is_replayed_in_a_closed_loop() {
     assert_eq!(answer["replay"]["arrivals"], "closed:1");
     assert!(answer["notes"][0].as_str().unwrap().contains("the trace has no times"), "{}", answer["notes"]);
     confirm(&bench, &answer["recommended"]);
-    // After a warning that they have one time stamp.
+    // After a warning that all requests have one time stamp.
     let ran = bench.run(&["advise", "small.spc", "--mean", "1s", "--load", "2x"]);
     assert!(ran.status == 2 && ran.stderr.contains("which has none; hint: `--arrivals closed"), "{}", ran.stderr);
 }
@@ -129,7 +129,7 @@ fn without_times_a_trace_is_replayed_in_a_closed_loop() {
 fn wear_that_is_asked_for_finds_capacity_beyond_the_usual() {
     let bench = Bench::new();
     bench.small_trace(3000);
-    // Some hundred times what the trace touches has to be bought for that many writes.
+    // For this number of writes, some hundred times the footprint of the trace has to be bought.
     let arguments = ["--tbw", "100TB", "--budget", "1000", "--chips", "qlc-3d-2020", "--schemes", "pagemap"];
     let ran = bench.run(&[&["advise", "small.spc", "--json", "worn.json"], arguments.as_slice()].concat());
     assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -141,7 +141,7 @@ fn wear_that_is_asked_for_finds_capacity_beyond_the_usual() {
     confirm(&bench, chosen);
     let ran = bench.run(&[&["advise", "small.spc"], arguments.as_slice()].concat());
     assert!(ran.stdout.contains("USD less, and") && ran.stdout.contains("of flash instead of"), "{}", ran.stdout);
-    // Without a life, drive writes per day are counted for five years.
+    // Without a goal for the life, drive writes per day are computed for five years.
     let answer = advise(&bench, &["--dwpd", "0.01", "--simulations", "4"]);
     let chosen = &answer["recommended"];
     let expected = chosen["tbw"].as_f64().unwrap() * 1e12 / (chosen["dwpd"].as_f64().unwrap() * days);
@@ -165,7 +165,7 @@ fn a_large_capacity_is_simulated_at_a_fraction_of_it() {
     assert_eq!(figures["cost_usd"].as_f64().unwrap() * 16.0, chosen["cost_usd"].as_f64().unwrap());
 }
 
-/// Replays a drive by its command: responses are its own, life and TBW are those of the scaled drive.
+/// Replays a drive by its command: responses are those of the drive, life and TBW those of the scaled drive.
 fn confirm_drive(bench: &Bench, drive: &Value) {
     let choice = &drive["choice"];
     let command = choice["command"].as_str().unwrap();
@@ -200,7 +200,7 @@ fn drives_to_buy_are_confirmed_by_replays_of_them_scaled() {
             confirm_drive(&bench, drive);
         }
     }
-    // Drive writes per day are those of the whole drive.
+    // Drive writes per day are for the whole drive.
     let answer = advise(&bench, &[&["--dwpd", "0.001", "--simulations", "2", "--repeat", "40"], &DRIVES[..]].concat());
     for drive in answer["drives"]["offered"].as_array().unwrap() {
         confirm_drive(&bench, drive);
@@ -231,10 +231,10 @@ fn the_answer_names_the_cheapest_drive_that_meets_all_goals() {
     let (_, text, page) = said(&["--mean", "1s", "--budget", "50"]);
     let none = "no drive meets the goal: cost at most 50.00 USD; the nearest: Samsung 980 1TB, 75.00 USD, which misses: cost by a factor of 1.50";
     assert!(text.contains(none) && page.contains(none), "{text}");
-    // Where only a drive meets all goals, there is an answer.
+    // If only a drive meets all goals, there is an answer.
     let (status, text, _) = said(&["--tbw", "500TB", "--budget", "80", "--price", "slc=1000", "--price", "mlc=1000"]);
     assert!(status == 0 && text.contains("No device meets all goals.") && text.contains(cheapest), "{text}");
-    // Those that are too small are counted.
+    // Drives that are too small are counted.
     let (_, text, page) = said(&["--mean", "10s", "--capacity", "1200GB"]);
     let small = "2 drives are smaller than";
     assert!(text.contains(small) && page.contains(small) && !text.contains("● samsung"), "{text}");
@@ -273,7 +273,7 @@ fn threads_make_no_difference() {
 fn where_no_device_meets_the_goals_the_closest_are_named() {
     let bench = Bench::new();
     bench.small_trace(3000);
-    // The answer is no less one than another.
+    // An answer without a recommended device is printed like any other.
     let ran = bench.run(&["advise", "small.spc", "--p99", "1us", "--simulations", "4"]);
     assert!(ran.status == 1 && ran.stderr.contains("no simulated device meets all goals"), "{}", ran.stderr);
     assert!(ran.stdout.contains("The closest:"), "{}", ran.stdout);
@@ -350,7 +350,7 @@ fn a_trace_without_duration_needs_a_rate() {
     let bench = Bench::new();
     let lines: String = (0..200).map(|at| format!("0,{},4096,w,0.0\n", at % 50 * 8)).collect();
     bench.file("still.spc", lines);
-    // After a warning that they have one time stamp.
+    // After a warning that all requests have one time stamp.
     let ran = bench.run(&["advise", "still.spc", "--life", "1d"]);
     assert!(ran.status == 2 && ran.stdout.is_empty(), "{}", ran.stdout);
     assert!(ran.stderr.contains("no duration") && ran.stderr.contains("--writes-per-day"), "{}", ran.stderr);

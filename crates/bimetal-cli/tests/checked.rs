@@ -1,4 +1,4 @@
-//! `docs/checked.md`: figures of other programs beside ours.
+//! `docs/checked.md`: figures of other programs, compared with ours.
 //!
 //! The commands and devices are those of the page, so that the test measures exactly the runs that a reader repeats.
 //! `BIMETAL_UPDATE_DOCS=1` rewrites the table.
@@ -19,7 +19,7 @@ struct Row {
     requests: &'static str,
     figure: &'static str,
     theirs: f64,
-    /// Words of the page's command that measures ours, and of no other.
+    /// Words that occur only in the page's command that measures our figure.
     command: &'static str,
     ours: fn(&Value) -> f64,
     bound_percent: f64,
@@ -110,7 +110,7 @@ fn page() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checked.md")
 }
 
-/// A number as the table has it.
+/// A number in the form of the table.
 fn shown(value: f64) -> String {
     if value < 100.0 {
         return format!("{value:.3}");

@@ -1,4 +1,4 @@
-//! The other commands: list, profile, convert, generate, and how output behaves.
+//! The other commands: list, profile, convert, generate, and properties of their output.
 
 #![allow(clippy::unwrap_used)]
 
@@ -164,7 +164,7 @@ fn options_that_are_always_wanted_come_from_a_file() {
     let (_, other, said) = run("[compare]\nlimit = 500\nschemes = \"pagemap\"\n", &["compare", "--schemes=unitmap"]);
     assert!(other.contains("unitmap") && !other.contains("pagemap") && !said.contains("schemes"), "{other}{said}");
     let (_, _, said) = run("[compare]\nlimit = 500\nschemes = \"pagemap\"\nquiet = true\n", &["compare"]);
-    assert_eq!(said, "", "it can be quiet, too");
+    assert_eq!(said, "", "`quiet` works in the file, too");
     for (config, arguments, expected) in [
         ("[compare]\nlimt = 5\n", &["compare"][..], "`compare` has no option `--limt`"),
         ("[compar]\nlimit = 5\n", &["compare"], "`compar` is no command"),
@@ -177,7 +177,7 @@ fn options_that_are_always_wanted_come_from_a_file() {
         assert!(status == Some(2) && said.contains(expected) && said.lines().count() == 1, "{config}: {said}");
     }
     let missing = bench.command(&["list", "chips"]).env("BIMETAL_CONFIG", "gone.toml").output().unwrap();
-    assert_eq!(missing.status.code(), Some(2), "a file that is named has to be there");
+    assert_eq!(missing.status.code(), Some(2), "a named file must exist");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_generated_workload_is_held_against_what_was_published() {
     let part = 20_000.0 / 5_334_987.0;
     assert!((read["expected"].as_f64().unwrap() / read["published"].as_f64().unwrap() / part - 1.0).abs() < 1e-9);
     assert!(targets.iter().all(|target| !target["source"].as_str().unwrap().is_empty()));
-    // Chance decides what a few requests are like.
+    // The properties of few requests are random.
     let few = ["generate", "financial", "few.bimetal", "--set", "requests=300", "--json", "few.json"];
     assert!(bench.succeed(&few).stdout.contains("below 10,000"));
     let few: Value = serde_json::from_slice(&std::fs::read(bench.path("few.json")).unwrap()).unwrap();

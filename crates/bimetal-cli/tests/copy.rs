@@ -1,4 +1,4 @@
-//! `bimetal copy`: what is said, what is refused, what is left.
+//! `bimetal copy`: its messages, refusals, and remaining files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,7 +28,7 @@ fn a_store_is_copied_to_one_like_it_or_to_another() {
     bench.fail(&["copy", "old", "old"], 1, &["in use"]);
     bench.fail(&["copy", "nothing", "new"], 1, &["nothing: there is no store"]);
     bench.fail(&["copy", "old", "new", "--by-map"], 1, &["no map", "start and stop it"]);
-    assert!(!bench.path("less").exists() && !bench.path("new").exists(), "nothing is left of what was refused");
+    assert!(!bench.path("less").exists() && !bench.path("new").exists(), "a refused copy leaves no files");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_store_that_cannot_grow_stays() {
     bench.succeed(&create);
     bench.fail(&["grow", "s", "--capacity", "1GiB"], 1, &["outside` is outside the store's directory", "--region"]);
     bench.succeed(&["create", "t", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
-    // What a growth that was cut short has left is made again, and files that are not the store's are kept.
+    // The files of an interrupted growth are replaced, and files that are not part of the store are kept.
     bench.succeed(&["create", "t.growing", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
     fs::write(bench.path("t/notes"), "mine").unwrap();
     let ran = bench.succeed(&["grow", "t", "--capacity", "32MiB"]);
@@ -100,7 +100,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), step))
 }
 
-/// A pattern in a store that is served, which a copy has, and what is written after that, which it has not.
+/// A copy of a served store has the data written before it, and not the data written after it.
 #[test]
 fn a_store_is_copied_while_it_is_served() {
     let bench = Bench::new();
@@ -121,7 +121,7 @@ fn a_store_is_copied_while_it_is_served() {
     bench.succeed(&["copy", "s", "first", "--sparse", "--force"]);
     bench.fail(&["copy", "s", "third", "--by-map"], 1, &["in use by another process"]);
     assert!(served.stop("TERM").0.success());
-    assert!(!bench.path("s/backup.sock").exists(), "the socket goes with the server");
+    assert!(!bench.path("s/backup.sock").exists(), "the socket is removed with the server");
     for (store, bytes) in [("first", 12_288), ("second", 12_288)] {
         assert_eq!(bench.json(&["check", store])["sound"], true);
         assert_eq!(bench.json(&["stat", store])["data_bytes"], bytes);

@@ -1,9 +1,10 @@
 //! Every command in README and docs runs as printed.
 //!
-//! A fenced block marked `sh` is a script: its lines run in order, in a directory of the page's own, so that a later line
-//! can use what an earlier one wrote. A block marked `toml` that begins with `# NAME.toml` is that file. Lines that set up
-//! a machine (`git clone`, `cd`) are not run; a `make` line must name a target of the Makefile, since the tests themselves
-//! run under `make`. A block marked `text` right after one marked `sh` is its standard output; `BIMETAL_UPDATE_DOCS=1` writes it.
+//! A fenced block marked `sh` is a script: its lines run in order, in a separate directory for each page, so that a
+//! later line can use files written by an earlier one. A block marked `toml` that begins with `# NAME.toml` is that
+//! file. Lines that set up a machine (`git clone`, `cd`) are not run; a `make` line must name a target of the Makefile,
+//! since the tests themselves run under `make`. A block marked `text` right after one marked `sh` is its standard
+//! output; `BIMETAL_UPDATE_DOCS=1` writes it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -40,13 +41,13 @@ fn pages() -> Vec<PathBuf> {
 struct Script {
     /// Its lines, continuation lines joined.
     commands: Vec<String>,
-    /// Which lines of the page are its output, as the block marked `text` after it says.
+    /// Lines of the page with its output: the block marked `text` after it.
     output: Option<Range<usize>>,
 }
 
 fn scripts(page: &str) -> Vec<Script> {
     let mut scripts: Vec<Script> = Vec::new();
-    // The block that a line is in, and whether nothing but empty lines was read since the last script.
+    // The block that contains a line, and whether only empty lines were read since the last script.
     let (mut block, mut continued, mut after_script) = (None, false, false);
     for (number, line) in page.lines().enumerate() {
         if line.trim_start().starts_with("```") {
@@ -79,7 +80,7 @@ fn scripts(page: &str) -> Vec<Script> {
     scripts
 }
 
-/// The lines of an output, as a page has them.
+/// The lines of an output, in the form of a page.
 fn lines_of(output: &str) -> Vec<String> {
     output.lines().map(|line| line.trim_end().to_owned()).collect()
 }
@@ -117,7 +118,7 @@ fn run(command: &str, folder: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs the commands of a page, and holds what it says that they print against what they do; returns how many there are.
+/// Runs the commands of a page, and compares their output with the page. Returns the number of commands.
 fn run_page(page: &Path, makefile: &str) -> usize {
     let name = page.strip_prefix(root()).unwrap().with_extension("");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docs").join(name);
@@ -129,7 +130,7 @@ fn run_page(page: &Path, makefile: &str) -> usize {
     }
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let scripts = scripts(&text);
-    // From the last one to the first, lines that are replaced move no others that will be.
+    // From the last one to the first, so that a replacement does not move lines that are replaced later.
     let outputs: Vec<String> = scripts.iter().map(|script| run_script(script, page, &folder, makefile)).collect();
     for (script, output) in scripts.iter().zip(outputs).rev() {
         let Some(shown) = script.output.clone() else { continue };

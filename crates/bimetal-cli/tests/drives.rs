@@ -1,5 +1,5 @@
-//! `bimetal drives`, and the tables of `docs/real-drives.md`: they are made from `docs/real-drives.json`, which is its
-//! output without the curves. `BIMETAL_UPDATE_DOCS=1` predicts all drives and rewrites both.
+//! `bimetal drives`, and the tables of `docs/real-drives.md`: they are generated from `docs/real-drives.json`, which is
+//! the output of the command without the curves. `BIMETAL_UPDATE_DOCS=1` predicts all drives and rewrites both.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ use bimetal_study::number::plain;
 use common::Bench;
 use serde_json::{Value, json};
 
-/// One whose figures are write amplifications only, and one that is filled.
+/// A drive with write amplifications only, and a drive that is filled.
 const QUICK: [&str; 2] = ["micron-7450-max-373gib", "wd-sn550-1tb"];
 
 fn docs(name: &str) -> PathBuf {
@@ -77,7 +77,7 @@ fn a_terminal_of_80_columns_is_wide_enough() {
     for part in ["Samsung 980 1TB  predicted\n", "  figure ", " M ", " C ", "\npredicted: ", " figures within 20 % ("] {
         assert!(text.contains(part), "no {part:?} in:\n{text}");
     }
-    assert!(!text.contains("fitted: "), "no fitted drive is there");
+    assert!(!text.contains("fitted: "), "there is no fitted drive");
 }
 
 const DEVICE: &str = "
@@ -147,7 +147,7 @@ fn updates() -> bool {
     std::env::var_os("BIMETAL_UPDATE_DOCS").is_some()
 }
 
-/// What the docs have; all drives are predicted if it is to be written.
+/// The predictions in the docs. If these are to be rewritten, all drives are predicted.
 fn predictions() -> Value {
     let path = docs("real-drives.json");
     if updates() {
@@ -169,7 +169,7 @@ fn head(cells: &[&str], text_columns: usize) -> String {
     format!("| {} |\n|{}|\n", cells.join(" | "), marks.collect::<Vec<_>>().join("|"))
 }
 
-/// How many figures of each role are right.
+/// The number of correct figures for each role.
 fn summary(predictions: &Value) -> String {
     let mut table = head(&["drives", "how many", "figures that count", "within 20 %", "share", "median error"], 1);
     for role in [Role::Fitted, Role::Predicted] {
@@ -214,7 +214,7 @@ fn sources() -> String {
     reviews().iter().map(of).collect()
 }
 
-/// Titles of the drives of a role that a predicate takes, each device once.
+/// Titles of the drives of a role that a predicate accepts, each device once.
 fn titles(role: Role, takes: impl Fn(&Review) -> bool) -> String {
     let mut devices: Vec<&str> = Vec::new();
     let mut titles = Vec::new();
@@ -238,7 +238,7 @@ fn constants(settings: &ControllerSettings) -> [f64; 6] {
     ]
 }
 
-/// The constants of controllers, and which drives have them.
+/// The constants of controllers, and the drives with each.
 fn controllers() -> String {
     let of = |review: &Review| constants(&review.made().unwrap().controller.unwrap());
     let mut classes: Vec<[f64; 6]> = reviews().iter().map(of).collect();
@@ -291,7 +291,7 @@ fn the_page_of_real_drives_is_up_to_date() {
     keep(&docs("real-drives.md"), &[&[summary], others.as_slice()].concat());
 }
 
-/// Holds the tables of a page against these, or writes them.
+/// Compares the tables of a page with these, or writes them.
 fn keep(path: &Path, tables: &[(&str, String)]) {
     let found = fs::read_to_string(path).unwrap();
     let mut page = found.clone();
@@ -308,7 +308,7 @@ fn keep(path: &Path, tables: &[(&str, String)]) {
     }
 }
 
-/// Every drive with what is known of it is in the docs, and those that are quick come out the same.
+/// The docs contain every drive with its known figures, and new predictions of the fast ones are equal.
 #[test]
 fn the_docs_have_the_predictions_of_the_code() {
     if updates() {

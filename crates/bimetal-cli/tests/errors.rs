@@ -1,4 +1,4 @@
-//! Every mistake is one line that says what, where and what to do, with the right exit status.
+//! Every error is one line with the problem, its place and the remedy, with the right exit status.
 
 #![allow(clippy::unwrap_used)]
 
@@ -41,7 +41,7 @@ fn settings_are_checked_against_the_chosen_schemes() {
     bench.fail(&["compare", "--set", "slow.read_us=1e300"], 2, &["`slow.read_us`", "1e300"]);
     bench.fail(&["generate", "uniform", "out.spc", "--set", "requests=0"], 2, &["`requests`", "from 1 to"]);
     bench.fail(&["generate", "uniform", "out.spc", "--set", "nosuch=1"], 2, &["`nosuch`", "requests"]);
-    // What one of the schemes has is fine.
+    // A parameter of only one of the schemes is accepted.
     let trace = bench.small_trace(100);
     bench.succeed(&["compare", &trace, "--schemes", "conventional,pagemap", "--set", "gc_free_blocks=2"]);
 }
@@ -185,7 +185,7 @@ fn files_are_not_overwritten_unless_told() {
 fn files_that_cannot_be_written_are_said_before_the_work() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("folder")).unwrap();
-    // The trace is not even looked for.
+    // The trace is not opened before this error.
     for command in [["compare", "--schemes", "pagemap"], ["replay", "--scheme", "pagemap"]] {
         let with = |file: [&'static str; 2]| [command.as_slice(), &["nosuch.csv"], &file].concat();
         bench.fail(&with(["--html", "nowhere/report.html"]), 1, &["nowhere/report.html", "cannot be written"]);

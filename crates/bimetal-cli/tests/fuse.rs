@@ -1,4 +1,5 @@
-//! `bimetal serve --fuse`: the file is there while the server is, what was synced survives it, and nothing is hidden.
+//! `bimetal serve --fuse`: the file exists while the server runs, synced data survive it, and no data are hidden by the
+//! mount.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +18,7 @@ use common::served::{READ, Served, WRITE, answered, client, request};
 
 const BYTES: u64 = 16 << 20;
 
-/// A bench with a store, if this machine mounts files; whatever is left mounted is taken away.
+/// A bench with a store, if this machine can mount files. Remaining mounts are removed.
 struct Mounts(Bench);
 
 impl Mounts {
@@ -168,7 +169,7 @@ fn a_file_that_is_mounted_is_refused() {
     mounts.0.fail(&["serve", "t", "--fuse", "disk"], 1, &expected);
 }
 
-/// The benchmark beside nbdfuse, as short as can be: its figures are of both, and nothing stays mounted.
+/// A very short run of the benchmark with nbdfuse: it has figures of both, and nothing stays mounted.
 #[test]
 fn the_benchmark_runs() {
     let Some(mounts) = Mounts::new().filter(|_| has(&["nbdfuse", "fio", "taskset"])) else { return };

@@ -1,4 +1,4 @@
-//! Stores as people use them: the lines of the page about serving, with a real file system that survives `kill -9`.
+//! Stores in practice: the commands of the page about serving, with a real file system that survives `kill -9`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use common::Bench;
 use common::machine::{can_mount, has};
 
-/// Runs a script; whatever it leaves mounted is taken away.
+/// Runs a script, and removes its remaining mounts.
 fn run(bench: &Bench, script: &str) {
     let binaries = Path::new(env!("CARGO_BIN_EXE_bimetal")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
@@ -68,7 +68,7 @@ impl Drop for Server {
     }
 }
 
-/// One server for a store, its figures over both sockets, and what a second server is told.
+/// One server for a store, its figures over both sockets, and the error of a second server.
 #[test]
 fn a_served_store_says_how_it_is() {
     let bench = Bench::new();
@@ -101,13 +101,13 @@ fn a_served_store_says_how_it_is() {
     assert!(answer.contains("bimetal_capacity_bytes{} 16777216.0") && answer.ends_with("# EOF\n"), "{answer}");
     Command::new("kill").arg(server.0.id().to_string()).status().unwrap();
     assert!(server.0.wait().unwrap().success());
-    assert!(!stat.exists() && !figures.exists(), "sockets go with the server");
+    assert!(!stat.exists() && !figures.exists(), "sockets are removed with the server");
     assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
     assert_eq!(bench.json(&["check", "s"])["sound"], true);
     assert!(bench.succeed(&["dump", "s"]).stdout.contains("superblock copy 0"));
 }
 
-/// A host that has gone silent leaves time for background work, which a scheme uses, and then no more happens.
+/// A scheme uses the time of an idle host for background work, until no work is left.
 #[test]
 fn idle_time_is_used() {
     if !has(&["nbdcopy"]) {
@@ -129,7 +129,7 @@ fn idle_time_is_used() {
     assert_eq!(events("one"), events("two"));
 }
 
-/// The benchmark beside nbdkit, as short as can be: it runs, and its figures are of what they say.
+/// A very short run of the benchmark with nbdkit: it runs, and its figures match their labels.
 #[test]
 fn the_benchmark_runs() {
     if !has(&["nbdkit", "fio", "taskset"]) {

@@ -1,4 +1,4 @@
-//! A served store from outside: its figures as collectors see them, the dashboard and the alerts that use them, its log.
+//! Monitoring of a served store: its figures for collectors, the dashboard and the alerts that use them, its log.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ use common::machine::has_checker;
 use common::served::{FLUSH, READ, Served, WRITE, answered, client, request};
 use serde_json::Value;
 
-/// Flag of a request that is to be durable before it is answered.
+/// Flag of a request that must be durable before its answer.
 const FUA: u8 = 1;
 const TRIM: u16 = 4;
 const WRITE_ZEROES: u16 = 6;
@@ -26,7 +26,7 @@ fn contrib(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib").join(name)
 }
 
-/// A store that has everything that there are figures for.
+/// A store that has all figures.
 fn served(bench: &Bench) -> Served {
     bench.succeed(&["create", "s", "--scheme", "pslc-static", "--capacity", "16MiB"]);
     Served::of(bench, "--stats unix:figures")
@@ -106,13 +106,13 @@ fn figures_are_of_what_really_happens() {
     let of_nothing =
         ["modelled_response_seconds", "write_amplification_ratios", "operations_total", "media_bytes_total"];
     for name in names(&used).difference(&names(&unused)) {
-        assert!(of_nothing.iter().any(|known| name.strip_prefix("bimetal_") == Some(known)), "{name} is not there");
+        assert!(of_nothing.iter().any(|known| name.strip_prefix("bimetal_") == Some(known)), "{name} is missing");
     }
     assert_eq!(value(&unused, "bimetal_spare_ratios{}"), 1.0);
     drop(first);
     let start = Instant::now();
     while connections(&figures(&bench)) != [0.0, 1.0, 0.0, 0.0] {
-        assert!(start.elapsed() < Duration::from_secs(20), "a client that has gone is counted");
+        assert!(start.elapsed() < Duration::from_secs(20), "a disconnected client is counted");
     }
 }
 
@@ -123,7 +123,7 @@ fn clients_without_a_place_and_dropped_ones_are_counted() {
     let served = Served::of(&bench, "--stats unix:figures --connections 1");
     let mut only = client(&served.socket()).unwrap();
     assert!(client(&served.socket()).is_none());
-    // A message that is none.
+    // An invalid message.
     only.write_all(&[0; 28]).unwrap();
     assert_eq!(only.read(&mut [0; 8]).unwrap_or(0), 0);
     let figures = figures(&bench);
@@ -138,7 +138,7 @@ fn mentioned(text: &str) -> BTreeSet<&str> {
     words.filter(|word| word.starts_with("bimetal_")).collect()
 }
 
-/// All texts under that key, however deep.
+/// All texts under this key, at any depth.
 fn under<'v>(value: &'v Value, key: &str, found: &mut Vec<&'v str>) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! The picture and the table at the top of README are what `make demo` measures.
+//! The picture and the table at the top of README are the results of `make demo`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What `make demo` prints, and its figures.
+/// The output of `make demo`, and its figures.
 fn demo() -> (String, Value) {
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
     let arguments = makefile.lines().find_map(|line| Some(line.split_once("bimetal-cli -- ")?.1.to_owned())).unwrap();
@@ -49,18 +49,18 @@ fn readme_shows_what_make_demo_measures() {
     assert!(found == picture, "{} is not up to date; BIMETAL_UPDATE_DOCS=1 writes it", path.display());
 }
 
-/// A quantity of every scheme, as bars beside one another.
+/// A quantity of every scheme, as bars.
 struct Panel {
     title: &'static str,
-    /// Left end of its bars, in pixels.
+    /// Left end of the bars, in pixels.
     left: f64,
-    /// The value of the longest bar. Those of larger values are cut.
+    /// The value of the longest bar. Bars of larger values are cut.
     most: f64,
-    /// Whether small values are good.
+    /// Whether small values are better.
     is_less_better: bool,
 }
 
-/// Bars of two panels: how wide they may be, how high with the space between them, and where the first one is.
+/// Bars of two panels: maximum width, height with the gap, and position of the first bar.
 const BAR_WIDTH: f64 = 250.0;
 const ROW: f64 = 19.0;
 const TOP: f64 = 44.0;

@@ -1,4 +1,4 @@
-//! Reports as a browser shows them: every point drawn, no text over another, nothing loaded, on a screen and on a
+//! Reports in a browser: every point drawn, no overlapping texts, nothing loaded, at the widths of a screen and of a
 //! phone.
 //!
 //! A copy of the report with `report/check.js` in its head is opened by headless Chromium in frames of several widths.
@@ -17,7 +17,7 @@ use serde_json::Value;
 /// Widths of a screen and of a phone, in pixels.
 const WIDTHS: [u32; 2] = [1280, 390];
 
-/// Reports are to stay below this.
+/// Maximum size of a report.
 const BYTES_MAX: usize = 3_000_000;
 
 /// A browser, if there is one.
@@ -34,7 +34,8 @@ fn browser() -> Option<&'static str> {
     found
 }
 
-/// A page that shows another in a frame, since windows have a least width, and writes down what its checks say.
+/// A page that shows another one in a frame, because windows have a minimum width, and records the results of its
+/// checks.
 fn frame(page: &str, width: u32) -> String {
     format!(
         "<!DOCTYPE html><meta charset=\"utf-8\"><body>\n\
@@ -71,7 +72,7 @@ fn url(path: &Path) -> String {
     format!("file://{}", path.display())
 }
 
-/// A report shows what it should at every width, and is small.
+/// Checks a report at every width, and its size.
 fn check(bench: &Bench, report: &str, plots: u64) {
     let page = std::fs::read_to_string(bench.path(report)).unwrap();
     assert!(page.len() < BYTES_MAX, "{report} has {} bytes", page.len());
@@ -96,7 +97,7 @@ fn a_comparison_of_all_schemes_is_readable() {
 #[test]
 fn a_report_of_one_scheme_is_readable() {
     let bench = Bench::new();
-    // A name that is markup stays a name.
+    // A name with markup is escaped.
     let trace = bench.file("<b>&amp;\"'.csv", std::fs::read(bench.path(&bench.small_trace(4000))).unwrap());
     bench.succeed(&["replay", &trace, "--format", "spc", "--scheme", "opfcl", "--html", "one.html"]);
     let page = std::fs::read_to_string(bench.path("one.html")).unwrap();
@@ -132,10 +133,10 @@ fn a_sweep_is_readable_and_its_points_can_be_sorted_and_filtered() {
     let look = |page: &str| look(browser, &bench, page, WIDTHS[0])["problems"].clone();
     assert_eq!(look(&page.replacen("</body>", &sifting, 1)), Value::Array(Vec::new()));
     let wrong = page.replacen("</body>", &sifting, 1).replacen("down * (x - y)", "down * (y - x)", 1);
-    assert!(look(&wrong).to_string().contains("sorted"), "the check finds what is wrong");
+    assert!(look(&wrong).to_string().contains("sorted"), "the check finds the error");
 }
 
-/// Points that fail, that are overloaded, and that are neither.
+/// A study with failed, overloaded and normal points.
 const STUDY: &str = "
 title = \"<b> of all\"
 traces = [{ limit = 3000 }, { name = \"fast\", limit = 3000 }]
@@ -149,7 +150,7 @@ set = { \"slow.spare\" = [\"0%\", \"9%\", \"20%\"], \"fast.capacity\" = [\"8MiB\
 fn a_million_requests_make_a_small_report_and_always_the_same() {
     let bench = Bench::new();
     let page = || {
-        // Nine times the trace in the program.
+        // Nine passes of the built-in trace.
         bench.succeed(&["compare", "--schemes", "pagemap,wlaftl", "--repeat", "9", "--html", "long.html"]);
         std::fs::read_to_string(bench.path("long.html")).unwrap()
     };

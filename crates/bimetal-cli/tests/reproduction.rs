@@ -1,4 +1,4 @@
-//! The tables of claims in the docs are what `bimetal paper` found: `docs/papers/reproduction.json` is its output, and
+//! The tables of claims in the docs are results of `bimetal paper`: `docs/papers/reproduction.json` is its output, and
 //! `make papers` rewrites it and the tables.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -24,7 +24,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// A cell of a table: a bar would end it.
+/// A cell of a table, with bars escaped.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
@@ -43,8 +43,8 @@ fn claims(reproduction: &Value, paper: &str) -> String {
     table
 }
 
-/// How many results of each paper held, on calibrated stand-ins where it has any, and how many claims of the other kinds; beside them
-/// the results on the stand-ins that were made first.
+/// The number of results of each paper that held, on calibrated stand-ins if it has any, and the number of claims of
+/// other kinds. In addition the results on the first stand-ins.
 fn scoreboard(reproduction: &Value) -> String {
     let mut table = String::from(
         "| paper | traces | results held | not held | not judged | held on the first | arithmetic | generator | ours |\n\
@@ -52,7 +52,7 @@ fn scoreboard(reproduction: &Value) -> String {
     );
     let scores = reproduction["scoreboard"].as_array().unwrap();
     let mut shown = BTreeSet::new();
-    // The first of a paper's rows of a kind is the primary one.
+    // The first row of each kind of a paper is the primary one.
     for results in scores.iter().filter(|score| text(score, "kind") == "result") {
         let count = |score: &Value, key: &str| score[key].as_u64().unwrap();
         let (paper, stand_in) = (text(results, "paper"), text(results, "stand_in"));
@@ -97,7 +97,7 @@ fn renewed(page: &str, reproduction: &Value) -> String {
     page
 }
 
-/// Puts a table between the mark at a place and the next `end`; returns where that ends.
+/// Puts a table between the mark at a position and the next `end`. Returns the position after `end`.
 fn replace(page: &mut String, mark_at: usize, end: &str, table: &str) -> usize {
     let from = mark_at + page[mark_at..].find("-->").unwrap() + "-->".len();
     let to = from + page[from..].find(end).unwrap_or_else(|| panic!("`{end}` is missing"));
@@ -145,7 +145,7 @@ fn the_reproduction_has_every_figure_and_every_target() {
     }));
 }
 
-/// All of one paper again, by one thread and by two: the same, and what the docs have.
+/// All figures of a paper again, with one thread and with two: the results are equal, and equal to those in the docs.
 #[test]
 fn a_paper_comes_out_the_same_every_time() {
     let bench = Bench::new();

@@ -1,5 +1,5 @@
-//! Stores and people: nothing that exists is overwritten, no file is shared by two stores, nobody else reads them, and a full
-//! file system is nothing that ends a device.
+//! Safety of stores: existing data are not overwritten, no file is shared by two stores, other users cannot read them,
+//! and a device survives a full file system.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,8 @@ use common::machine::{can_mount, has};
 
 const SIZE: [&str; 2] = ["--capacity", "16MiB"];
 
-/// Runs a script in the folder of a bench, with `bimetal` on its path. What it prints, and what it says.
+/// Runs a script in the folder of a bench, with `bimetal` on its path. Returns whether it succeeded, its output and its
+/// error output.
 fn script(bench: &Bench, text: &str) -> (bool, String, String) {
     let binaries = Path::new(env!("CARGO_BIN_EXE_bimetal")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
@@ -41,13 +42,13 @@ fn refuse(bench: &Bench, store: &str, scheme: &str, options: &[&str], expected: 
     bench.fail(&[&["create", store, "--scheme", scheme], &SIZE[..], options].concat(), 1, expected);
 }
 
-/// A served store, stopped in the end in whatever way.
+/// A served store, stopped at the end in any case.
 struct Server(Child);
 
 impl Server {
     fn start(bench: &Bench, store: &str, options: &[&str]) -> Self {
         let log = fs::File::create(bench.path("log")).unwrap();
-        // That of a server that was killed.
+        // The socket of a killed server.
         let _ = fs::remove_file(bench.path(store).join("nbd.sock"));
         let mut command = bench.command(&[&["serve", store], options].concat());
         let mut server = Self(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
@@ -74,13 +75,13 @@ impl Drop for Server {
     }
 }
 
-/// Writes a byte all over a mebibyte of a store that nobody serves, and stops it.
+/// Fills the first mebibyte of a store with a byte, by a server of its own.
 fn fill(bench: &Bench, store: &str, byte: u8) {
     let command = format!("qemu-io -f raw -c 'write -P {byte} 0 1M' -c flush \"$uri\" >&2");
     bench.succeed(&["serve", store, "--run", &command]);
 }
 
-/// Whether a store has that byte all over its first mebibyte.
+/// Checks that the first mebibyte of a store is filled with this byte.
 fn holds(bench: &Bench, store: &str, byte: u8) {
     let command = format!("qemu-io -f raw -c 'read -P {byte} 0 1M' \"$uri\" | grep -v failed >&2");
     bench.succeed(&["serve", store, "--run", &command]);
@@ -96,9 +97,9 @@ fn create_overwrites_nothing_that_exists() {
     for (scheme, option) in [("chang", ["--region", &given("slow")]), ("opfcl", ["--disk", path.to_str().unwrap()])] {
         refuse(&bench, "s", scheme, &option, &["data` holds 10485760 bytes, which would be overwritten", holds[1]]);
         assert!(fs::read(&path).unwrap() == vec![7; 10 << 20], "{scheme}");
-        assert!(!bench.path("s").exists(), "nothing is left of a store that was refused");
+        assert!(!bench.path("s").exists(), "a refused store leaves no files");
     }
-    // Files of the names that a store's own files have.
+    // Files with the names of a store's own files.
     fs::create_dir(bench.path("s")).unwrap();
     for name in ["journal", "superblock", "checkpoint.1", "region0.flash"] {
         let file = bench.file(&format!("s/{name}"), "mine");
@@ -106,7 +107,7 @@ fn create_overwrites_nothing_that_exists() {
         assert_eq!(fs::read_to_string(bench.path(&file)).unwrap(), "mine");
         fs::remove_file(bench.path(&file)).unwrap();
     }
-    // What is neither a file nor a block device, and what is there twice.
+    // Names that are neither a file nor a block device, and the same file twice.
     succeed(&bench, "mkfifo pipe; mkdir folder; ln -s data link; truncate -s 4M hole");
     for (name, what) in [("pipe", "it is a FIFO"), ("folder", "it is a directory"), ("link", "holds 10485760 bytes")] {
         refuse(&bench, "s", "chang", &["--region", &format!("slow={name}")], &[what]);
@@ -118,7 +119,7 @@ fn create_overwrites_nothing_that_exists() {
     refuse(&bench, "s", "chang", &["--region", "slow=hole"], &["hole` holds region 1 of store "]);
     refuse(&bench, "other", "chang", &[], &["there is a store already", "--force"]);
     bench.succeed(&["check", "other"]);
-    // What may be lost is.
+    // With `--force`, existing data are overwritten.
     create(&bench, "s", "chang", &["--region", &given("slow"), "--force"]);
     create(&bench, "other", "pagemap", &["--force"]);
     bench.succeed(&["check", "s"]);
@@ -171,7 +172,7 @@ fn a_block_device_in_use_is_not_taken_and_one_that_holds_something_only_by_force
         refuse(&bench, "s", "chang", &region, &["holds a file system (ext4) `precious`, which would be overwritten"]);
         succeed(&bench, &format!("e2fsck -fn {device}; mkswap {device}; blkid -p {device}"));
         refuse(&bench, "s", "chang", &region, &["holds a swap signature, which"]);
-        // Nothing that has no signature is blank.
+        // Data without a signature are not blank.
         succeed(
             &bench,
             &format!(
@@ -183,7 +184,7 @@ fn a_block_device_in_use_is_not_taken_and_one_that_holds_something_only_by_force
         create(&bench, "s", "chang", &forced);
         let server = Server::start(&bench, "s", &[]);
         let (mounted, _, _) = script(&bench, &format!("mkfs.ext4 -q -F {device}"));
-        assert!(!mounted, "a device of a store that is served is taken");
+        assert!(!mounted, "a device of a served store is in use");
         drop(server);
         bench.succeed(&["check", "s"]);
         refuse(&bench, "t", "chang", &region, &["holds region 1 of store "]);
@@ -214,9 +215,9 @@ fn a_clone_beside_its_original_is_refused() {
     drop(original);
     bench.fail(&["serve", "clone"], 1, &copied);
     holds(&bench, "s", 3);
-    // The original has been opened since: the clone knows less of the file outside than that.
+    // The original has been opened since then, so the clone is older than the file outside.
     bench.fail(&["serve", "clone", "--moved"], 1, &["outside`: it is region 1 of this store, but not as"]);
-    // A directory that was moved is no copy; one that was put back is, and may take its files over if that is said.
+    // A moved directory is not a copy. A restored one is, and may take over its files with `--moved`.
     succeed(&bench, "mv s elsewhere");
     holds(&bench, "elsewhere", 3);
     succeed(&bench, "cp -r elsewhere restored; rm -r elsewhere clone");
@@ -272,7 +273,7 @@ fn directories_may_be_renamed_while_they_are_served() {
     }
     let mut servers = ["a", "b"].map(|store| Server::start(&bench, store, &[]));
     succeed(&bench, "mv a t; mv b a; mv t b");
-    // Not as much to one as to the other, or their checkpoints could be mistaken for one another.
+    // Different amounts, so that the checkpoints of the two stores differ.
     for (byte, store) in [(1, "b"), (2, "a")] {
         let io = format!("-c 'write -P {byte} 0 {byte}M' -c flush 'nbd+unix:///?socket={store}/nbd.sock'");
         succeed(&bench, &format!("qemu-io -f raw {io}"));
@@ -362,11 +363,11 @@ fn full(bench: &Bench, scheme: &str) {
     assert_eq!(refused, 1, "{scheme}: nothing was refused");
     assert_eq!(bench.json(&["stat", "small/s"])["store"]["no_room"], true);
     fine("-c 'read -P 1 0 8M' -c 'discard 4M 1M' -c flush -c 'read -P 0 4M 1M'");
-    // A power cut, as far as the store can tell, and it opens again with everything in it.
+    // After a kill, which is a power cut for the store, it opens again with all data.
     server.signal("-KILL");
     server = Server::start(bench, "small/s", &[]);
     fine("-c 'read -P 1 0 4M' -c 'read -P 0 4M 1M' -c 'read -P 1 5M 3M' -c 'discard 6M 1M' -c flush");
-    // There is room again: it goes on by itself.
+    // With free space, it continues by itself.
     fs::remove_file(bench.path("small/filler")).unwrap();
     fine("-c 'write -P 3 100M 8M' -c flush -c 'read -P 3 100M 8M' -c 'read -P 1 0 4M'");
     assert_eq!(bench.json(&["stat", "small/s"])["store"]["no_room"], false);

@@ -1,4 +1,4 @@
-//! What `--json` writes is what `bimetal schema` says of it: every field, its type, and none besides.
+//! The output of `--json` matches `bimetal schema`: every field, its type, and no other fields.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ mod common;
 use common::Bench;
 use serde_json::{Value, json};
 
-/// What is wrong with a value. Of JSON Schema it knows as much as our schemas have, and fails at anything else.
+/// Checks a value. Supports only the keywords of JSON Schema that our schemas use, and fails at all others.
 fn check(schema: &Value, root: &Value, value: &Value, at: &str) -> Result<(), String> {
     let Some(rules) = schema.as_object() else { return Ok(()) };
     for (rule, wanted) in rules {
@@ -56,7 +56,7 @@ fn check(schema: &Value, root: &Value, value: &Value, at: &str) -> Result<(), St
         match (schema["properties"].get(name), rules.get("additionalProperties")) {
             (Some(kind), _) => check(kind, root, field, &at)?,
             (None, Some(kind)) if *kind != json!(false) => check(kind, root, field, &at)?,
-            // What has no properties is described elsewhere.
+            // An object without `properties` is described elsewhere.
             (None, _) if schema.get("properties").is_none() => {}
             (None, _) => return Err(format!("{at}: the schema does not have it")),
         }

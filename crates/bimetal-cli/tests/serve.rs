@@ -1,4 +1,4 @@
-//! `bimetal serve` as a process: who may connect, what clients can take from others, and how it ends.
+//! `bimetal serve` as a process: allowed clients, limits of resources for clients, and its end.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -62,8 +62,8 @@ fn sockets_are_for_their_user_whatever_the_umask() {
     }
 }
 
-/// Clients that do nothing, ask for what they do not read, or are in the middle of a message, one that asks for figures a byte
-/// at a time, and a command that runs on.
+/// Clients that do nothing, do not read their replies, or are in the middle of a message, one that requests figures
+/// byte by byte, and a command that does not end.
 #[test]
 fn nobody_keeps_it_from_stopping() {
     let bench = Bench::new();
@@ -93,7 +93,7 @@ fn nobody_keeps_it_from_stopping() {
     assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
 }
 
-/// A command is told to stop with the server, and that is no failure.
+/// A command is told to stop with the server, which is not a failure.
 #[test]
 fn the_command_ends_with_the_server() {
     let bench = Bench::new();
@@ -126,7 +126,7 @@ fn the_end_of_the_terminal_stops_it_as_it_should_be() {
     assert!(served.stop("TERM").0.success());
 }
 
-/// As `timeout` sends it: to its child, and at once to the process group.
+/// As `timeout` sends a signal: to its child, and immediately afterwards to the process group.
 #[test]
 fn a_signal_that_comes_twice_at_once_is_one() {
     let bench = Bench::new();
@@ -163,7 +163,7 @@ fn a_slow_reader_of_figures_keeps_nobody_waiting() {
     drop(served);
 }
 
-/// Few open files are allowed, and clients take all that they can get: the store goes on.
+/// With a low limit of open files, and clients that use as many as possible, the store continues.
 #[test]
 fn clients_do_not_take_the_descriptors_of_the_store() {
     let bench = Bench::new();
@@ -190,7 +190,7 @@ fn clients_do_not_take_the_descriptors_of_the_store() {
     assert!(String::from_utf8_lossy(&ran.stderr).contains("raise the limit (`ulimit -n`)"), "{ran:?}");
 }
 
-/// A store where nothing can be written is served read-only, at a socket elsewhere.
+/// A store in a read-only directory is served read-only, at a socket elsewhere.
 #[test]
 fn a_store_that_cannot_be_written_is_served_read_only() {
     if !can_mount() {
@@ -211,7 +211,7 @@ fn a_store_that_cannot_be_written_is_served_read_only() {
         assert!(answered(&mut reads, &request(READ, 0, 4096), 4096));
         assert_eq!(bench.json(&["stat", "ro/s"])["scheme"], "pagemap");
         assert!(served.stop("TERM").0.success());
-        assert!(!folder.exists(), "it goes with the server");
+        assert!(!folder.exists(), "the folder is removed with the server");
         let told = served.errors();
         assert!(told.contains("`bimetal stat` opens the store itself"), "{told}");
     });
@@ -220,14 +220,14 @@ fn a_store_that_cannot_be_written_is_served_read_only() {
     assert!(tidy.success());
 }
 
-/// Most bytes of memory that a process has had.
+/// Peak memory of a process, in bytes.
 fn peak_bytes(process: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// 31 clients ask for the longest replies and read nothing; one that reads gets its own.
+/// 31 clients request the longest replies and read nothing; one that reads gets its replies.
 #[test]
 fn unread_replies_have_a_bound_over_all_clients() {
     let bench = Bench::new();
@@ -245,7 +245,7 @@ fn unread_replies_have_a_bound_over_all_clients() {
     let start = Instant::now();
     assert!(answered(&mut reads, &request(READ, 0, 1 << 20), 1 << 20));
     let small = start.elapsed();
-    // Some of the others give up, so that the test need not wait until all are dropped.
+    // Some of the others disconnect, so that the test need not wait until all are dropped.
     drop(greedy.into_iter().skip(4).collect::<Vec<_>>());
     assert!(answered(&mut reads, &request(READ, 0, LARGE), LARGE as usize));
     let (large, peak) = (start.elapsed(), peak_bytes(&served.child));

@@ -1,4 +1,4 @@
-//! Sweeps: what is wrong with a study is said with its line, an interrupted one goes on, and every row can be repeated.
+//! Sweeps: errors in a study name the line, an interrupted sweep continues, and every row can be repeated.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use common::Bench;
 use serde_json::Value;
 
-/// The rows of a JSON file, without what differs from run to run.
+/// The rows of a JSON file, without figures that differ between runs.
 fn rows(bench: &Bench, file: &str) -> Vec<Value> {
     let mut rows: Vec<Value> = serde_json::from_slice(&fs::read(bench.path(file)).unwrap()).unwrap();
     for row in &mut rows {
@@ -98,7 +98,7 @@ fn threads_make_no_difference_and_all_exports_have_all_rows() {
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
     bench.succeed(&["sweep", "study.toml", "--jobs", "2", "--restart", "--json", "two.json"]);
     assert_eq!(rows(&bench, "two.json"), one);
-    // Nothing is left to be run; the rows are the same to the bit, with the speeds that they had.
+    // No point is left to run; the rows are bit-identical, with their earlier speeds.
     bench.succeed(&["sweep", "study.toml", "--json", "again.json"]);
     assert!(fs::read(bench.path("again.json")).unwrap() == fs::read(bench.path("two.json")).unwrap());
 }
@@ -214,7 +214,7 @@ fn the_command_of_a_row_repeats_its_figures() {
         set.\"slow.spare\" = \"60%\"
         ";
     fs::write(folder.join("study.toml"), study).unwrap();
-    // From elsewhere: what a study names is beside it.
+    // From another folder: names in a study are relative to the study.
     bench.succeed(&["sweep", "my studies/study.toml", "--json", "out.json"]);
     let rows = rows(&bench, "out.json");
     assert_eq!(rows.len(), 16);

@@ -20,14 +20,14 @@ fn store(bench: &Bench) {
     bench.succeed(&["create", "s", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
 }
 
-/// A socket that plays systemd.
+/// A socket in the role of systemd.
 fn listens(bench: &Bench, name: &str) -> UnixDatagram {
     let socket = UnixDatagram::bind(bench.path(name)).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     socket
 }
 
-/// Reads messages until one has that line.
+/// Reads messages until one contains this line.
 fn hears(socket: &UnixDatagram, line: &str) -> String {
     let mut message = [0; 4096];
     loop {
@@ -51,7 +51,7 @@ fn systemd_hears_when_clients_are_served_and_when_no_more() {
     hears(&systemd, "WATCHDOG=1");
     assert!(served.stop("TERM").0.success());
     hears(&systemd, "STOPPING=1");
-    // The watchdog of another process is left alone, and the command of `--run` does not inherit the variables.
+    // The watchdog of another process is ignored, and the command of `--run` does not inherit the variables.
     let systemd = listens(&bench, "other");
     let script = "NOTIFY_SOCKET=$PWD/other WATCHDOG_USEC=20000 WATCHDOG_PID=1 exec bimetal serve s --run 'env >told'";
     let ran = run(&bench, script, Stdio::null());
@@ -68,7 +68,7 @@ fn systemd_hears_when_clients_are_served_and_when_no_more() {
     assert!(heard.contains("READY=1") && heard.contains("STOPPING=1") && !heard.contains("WATCHDOG"), "{heard}");
 }
 
-/// A server that gets its standard input as descriptor 3, as systemd passes a socket, with that environment.
+/// A server that gets its standard input as descriptor 3, as systemd passes a socket, with this environment.
 fn activated(environment: &str, arguments: &str) -> String {
     format!("exec 3<&0 0</dev/null; export {environment}; exec bimetal serve s {arguments}")
 }
@@ -96,7 +96,7 @@ fn a_socket_of_systemd_is_served_in_place_of_our_own() {
         assert!(served.stop("TERM").0.success());
         assert!(path.exists(), "it is systemd's");
     }
-    // For another process: our own it is.
+    // The variables are for another process, so the server makes its own socket.
     let script = activated("LISTEN_FDS=1 LISTEN_PID=1", "");
     assert_eq!(Served::with_input(&bench, &script, pass()).socket(), bench.path("s/nbd.sock"));
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -141,7 +141,7 @@ fn the_units_are_what_systemd_takes() {
     let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib");
     for unit in ["bimetal@.service", "bimetal@.socket"] {
         let text = fs::read_to_string(contrib.join(unit)).unwrap();
-        // The program must be there.
+        // The program must exist.
         bench.file(unit, text.replace("/usr/local/bin/bimetal", env!("CARGO_BIN_EXE_bimetal")));
     }
     let units = ["./bimetal@disk.service", "./bimetal@disk.socket"];

@@ -116,7 +116,7 @@ pub struct GoalArgs {
 }
 
 impl GoalArgs {
-    /// Those that are given.
+    /// The given goals.
     pub fn all(&self) -> Vec<Goal> {
         let wear = [self.life, self.tbw, self.dwpd];
         let all = [self.mean, self.p50, self.p95, self.p99, self.p999, self.budget];

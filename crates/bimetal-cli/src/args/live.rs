@@ -51,7 +51,7 @@ pub struct CreateArgs {
     pub place: PlaceArgs,
 }
 
-/// Where a new store is kept.
+/// Location of a new store.
 #[derive(Debug, Args)]
 pub struct PlaceArgs {
     /// Keep a region of the device in this file or block device, such as `fast=/dev/nvme0n1`, and not in the store's
@@ -144,7 +144,7 @@ pub struct ServeArgs {
     pub run: Option<String>,
 }
 
-/// From which level on something is logged.
+/// Lowest level that is logged.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum LogLevel {
     Error,
@@ -242,7 +242,7 @@ pub struct BenchNbdArgs {
     pub schemes: Vec<String>,
 }
 
-/// What a benchmark measures, and for how long.
+/// Options of a measurement.
 #[derive(Debug, Args)]
 pub struct MeasureArgs {
     /// Directory for stores and images, about eight times `--size`; by default the directory of temporary files

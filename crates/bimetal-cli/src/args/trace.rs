@@ -1,11 +1,11 @@
-//! Arguments for traces: their files, and how these are read.
+//! Arguments for traces: their files, and options for reading them.
 
 use std::path::PathBuf;
 
 use bimetal_core::trace::{self, Action, Columns, Format, Objects, TimeUnit};
 use clap::Args;
 
-/// Which requests.
+/// Trace files.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
     /// Trace files, plain or compressed; several files are joined; `-` is the standard input. By default the built-in
@@ -16,7 +16,7 @@ pub struct TraceArgs {
     pub options: TraceOptions,
 }
 
-/// How to read a trace.
+/// Options for reading a trace.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Trace options")]
 pub struct TraceOptions {
@@ -49,7 +49,7 @@ pub struct TraceOptions {
 }
 
 impl TraceOptions {
-    /// Whether anything but the number of requests is said.
+    /// Whether any option other than the number of requests is given.
     pub fn reads_otherwise(&self) -> bool {
         let Self { format, time_unit, columns, objects, action, volumes, limit: _ } = self;
         let how = format.is_some() || time_unit.is_some() || columns.is_some() || objects.is_some();

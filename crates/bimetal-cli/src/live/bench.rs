@@ -1,8 +1,10 @@
-//! `bimetal bench`: cost of serving, beside other servers on equivalent backing. `nbd` compares with nbdkit, `fuse` with nbdfuse.
+//! `bimetal bench`: cost of serving, compared with other servers on equivalent storage. `nbd` compares with nbdkit,
+//! `fuse` with nbdfuse.
 //!
-//! All servers run at once and take turns with one client, fio, so that whatever else the machine does slows all of them
-//! alike. Where there are two processors, servers have the first and fio the second: left to the scheduler, a server and
-//! its client are now on one and now on two, which matters more than the server's own work.
+//! All servers run at once and take turns with one client, fio, so that other load of the machine slows all of them
+//! equally. If the machine has two processors, servers run on the first and fio on the second. Otherwise the scheduler
+//! would place a server and its client sometimes on one processor and sometimes on two, which has more effect than the
+//! server's own work.
 
 mod client;
 mod fuse;
@@ -41,21 +43,21 @@ const WORKLOADS: [Workload; 4] = [
     Workload::new("write 4K, depth 1", "randwrite", REQUEST_BYTES, 1),
     Workload::new("write 4K, depth 32", "randwrite", REQUEST_BYTES, 32),
 ];
-/// Measurements on a store that is not full, before these, whose small writes scatter the pages of larger requests.
+/// Run on the store that is not full, before [`WORKLOADS`], whose small writes scatter the pages of larger requests.
 const LARGE_WORKLOADS: [Workload; 4] = [
     Workload::new("read 64K, depth 8", "randread", 64 << 10, 8),
     Workload::new("write 64K, depth 8", "randwrite", 64 << 10, 8),
     Workload::new("read 1M, depth 4", "randread", 1 << 20, 4),
     Workload::new("write 1M, depth 4", "randwrite", 1 << 20, 4),
 ];
-/// And after these.
+/// Run on the store that is not full, after [`WORKLOADS`].
 const SYNCHRONOUS_WORKLOADS: [Workload; 4] = [
     Workload::synchronous("write 4K + flush, 1 client", 1),
     Workload::synchronous("write 4K + flush, 8 clients", 8),
     Workload::synchronous("write 4K + flush, 32 clients", 32),
     Workload { beside_writer: true, ..Workload::new("read 4K beside write + flush", "randread", REQUEST_BYTES, 1) },
 ];
-/// The same with several connections, at last.
+/// Run last on the store that is not full, with several connections.
 const CONNECTED_WORKLOADS: [Workload; 6] = [
     Workload::connected("read 4K, depth 8, 4 connections", "randread", REQUEST_BYTES, 8),
     Workload::connected("write 4K, depth 8, 4 connections", "randwrite", REQUEST_BYTES, 8),
@@ -64,9 +66,9 @@ const CONNECTED_WORKLOADS: [Workload; 6] = [
     Workload::connected("read 1M, depth 4, 4 connections", "randread", 1 << 20, 4),
     Workload::connected("write 1M, depth 4, 4 connections", "randwrite", 1 << 20, 4),
 ];
-/// Bytes of a request that preconditions a store, and of the smallest one that is measured.
+/// Bytes of a request that preconditions a store, and of the smallest measured request.
 const REQUEST_BYTES: u64 = 4096;
-/// Size of a store by its used part, where it has room to spare.
+/// Capacity of the store that is not full, as a multiple of its used part.
 const ROOMY: u64 = 4;
 
 pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
@@ -126,7 +128,7 @@ fn beside_nbdkit<'a>(backing: &str, ours: &'a Ours, theirs: &'a Theirs, store: O
     Pair { backing: backing.to_owned(), ours: &ours.served, theirs: &theirs.served, store }
 }
 
-/// A new folder for the stores and images of a benchmark, which is removed in the end.
+/// A new folder for the stores and images of a benchmark, removed at the end.
 fn folder(args: &MeasureArgs) -> Result<TempDir, Failure> {
     let folder = match &args.dir {
         Some(folder) => tempfile::tempdir_in(folder),
@@ -135,11 +137,12 @@ fn folder(args: &MeasureArgs) -> Result<TempDir, Failure> {
     folder.map_err(|error| Failure::failed(format!("no directory for the store can be made: {error}")))
 }
 
-/// Whether the user wants no more of it: a process that a signal ends would leave its stores behind.
+/// Whether the user has interrupted the benchmark. The signal is caught because a killed process would leave its stores
+/// behind.
 struct Interrupted(Arc<AtomicBool>);
 
 impl Interrupted {
-    /// Notes signals from now on; a second one ends the process.
+    /// Records signals from now on; a second signal ends the process.
     fn watch() -> io::Result<Self> {
         let noted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -154,7 +157,8 @@ impl Interrupted {
     }
 }
 
-/// Keeps this process, with its servers, to one processor; the next one is for the client. `None` where there is but one.
+/// Restricts this process, with its servers, to one processor. Returns the next one, for the client; `None` if there is
+/// only one.
 fn pin() -> io::Result<Option<usize>> {
     let mine = sched_getaffinity(None)?;
     let mut processors = (0..CpuSet::MAX_CPU).filter(|&processor| mine.is_set(processor));

@@ -1,4 +1,4 @@
-//! `bimetal check`: a store verified, or rescued.
+//! `bimetal check`: verifies or rescues a store.
 
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -104,7 +104,7 @@ fn text(store: &Path, report: &CheckReport) -> String {
 }
 
 fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
-    // Nothing that is there is overwritten, and nobody else may read what is the host's, whatever the umask.
+    // An existing file is not overwritten, and other users may not read the host's data, with any umask.
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(IMAGE_MODE).open(path);
     let file = file.and_then(|file| file.set_permissions(Permissions::from_mode(IMAGE_MODE)).map(|()| file));
     let file =

@@ -1,4 +1,4 @@
-//! `bimetal copy`: a store in another one.
+//! `bimetal copy`: copies a store to a new one.
 
 use std::io;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::progress::bar;
 use crate::{inform, output, setup};
 
-/// Device of a new store that shall not be like the old one.
+/// Device of a new store that differs from the old one.
 const DEVICE: &str = "bare-dies";
 
 pub fn run(args: &CopyArgs) -> Result<(), Failure> {
@@ -47,8 +47,8 @@ pub fn run(args: &CopyArgs) -> Result<(), Failure> {
     )))
 }
 
-/// Writes the data of `old` to `new` and completes it. Returns the sectors that were copied and the runs of those that
-/// cannot be read.
+/// Writes the data of `old` to `new` and completes it. Returns the number of copied sectors, and runs of unreadable
+/// sectors.
 pub fn fill(old: &mut dyn Source, old_path: &Path, new: NewStore, new_path: &Path) -> Result<Read, Failure> {
     let bar = CopyBar::new(old.written_sectors() * SECTOR_BYTES);
     let mut unwritten = None;
@@ -84,7 +84,7 @@ fn open(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {
     Ok(old)
 }
 
-/// A store that another process has open, and serves.
+/// A store that another process serves.
 fn served(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {
     let socket = args.old.join(BACKUP_SOCKET);
     let old = args.old.display();
@@ -95,7 +95,7 @@ fn served(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {
     Ok(Box::new(served.map_err(|error| Failure::failed(format!("{old}: the server does not answer: {error}")))?))
 }
 
-/// The device of the new store: that of the old one, unless anything else is asked for.
+/// The device of the new store: that of the old one, unless another one is requested.
 fn device(args: &CopyArgs, old: &dyn Source) -> Result<Resolved, Failure> {
     let CopyArgs { scheme, capacity, device, set, .. } = args;
     let is_alike = scheme.is_none() && capacity.is_none() && device.is_none() && set.is_empty();
@@ -131,7 +131,7 @@ struct CopyBar {
 }
 
 impl CopyBar {
-    /// Hidden off a terminal, and with `--quiet`.
+    /// Hidden without a terminal or with `--quiet`.
     fn new(bytes: u64) -> Self {
         let bar = bar(bytes, "copying {bar:40} {binary_bytes:>12} of {binary_total_bytes}, {eta} left");
         Self { bar }

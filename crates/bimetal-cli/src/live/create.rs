@@ -1,4 +1,4 @@
-//! `bimetal create`: a store for a device.
+//! `bimetal create`: creates a store for a device.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::args::{CreateArgs, PlaceArgs};
 use crate::failure::Failure;
 use crate::{inform, setup};
 
-/// Capacity of a device that is fitted, unless it is given.
+/// Default capacity of a scaled device.
 const CAPACITY: u64 = 512 << 20;
 
 pub fn run(args: &CreateArgs) -> Result<(), Failure> {
@@ -27,7 +27,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a store in a directory, which is made if it is not there.
+/// Makes a store in a directory, which is created if it is missing.
 pub fn make<T>(
     store: &Path,
     place: &PlaceArgs,
@@ -46,7 +46,7 @@ pub fn make<T>(
         .map_err(|error| Failure::failed(format!("{}: the directory cannot be made: {error}", store.display())))?;
     create(directory, &options).map_err(|error| {
         if is_new {
-            // Nothing was made in it, or it stays.
+            // Removed only if it is empty.
             let _ = std::fs::remove_dir(store);
         }
         Failure::store(store, error)
@@ -62,7 +62,7 @@ fn device(args: &CreateArgs) -> Result<Resolved, Failure> {
     fitted(described, &scheme, args.capacity, &args.set)
 }
 
-/// A device as it is described, with a scheme, a capacity if one is given, and settings.
+/// A device with a scheme, settings and, if given, a capacity.
 pub fn fitted(
     described: Device,
     scheme: &str,
@@ -78,7 +78,7 @@ pub fn fitted(
     Ok(prepare::device(template, scheme, settings)?)
 }
 
-/// Names in a store are taken from its own directory.
+/// An absolute path, because a relative name in a store refers to its own directory.
 fn absolute(path: &Path) -> Result<String, Failure> {
     let absolute = std::path::absolute(path)?;
     let text = absolute.to_str().ok_or_else(|| Failure::usage(format!("`{}` is not UTF-8", absolute.display())))?;

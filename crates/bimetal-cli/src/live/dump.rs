@@ -1,4 +1,4 @@
-//! `bimetal dump`: the contents of a store's files.
+//! `bimetal dump`: shows the contents of a store's files.
 
 use std::io::{self, Write};
 

@@ -1,6 +1,7 @@
-//! `bimetal grow`: a larger store in place of a store.
+//! `bimetal grow`: replaces a store by a larger one.
 //!
-//! The larger store is filled beside the old one and takes its name when it is complete, so that a crash leaves one of them whole.
+//! The larger store is filled in a sibling directory, and takes the name of the old one when it is complete. So a crash
+//! leaves one complete store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,7 +72,7 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The directory in which the larger store is made: a sibling, so that the two can exchange names.
+/// The directory of the larger store: a sibling, so that the two can exchange names.
 fn beside(store: &Path) -> Result<PathBuf, Failure> {
     let store = store.canonicalize()?;
     let Some(name) = store.file_name() else {

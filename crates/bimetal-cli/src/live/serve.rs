@@ -21,7 +21,7 @@ use crate::{inform, output, warn};
 use stopping::Stopping;
 
 pub fn run(args: &ServeArgs) -> Result<(), Failure> {
-    // Clients that misbehave and files that fail are told of as it happens.
+    // Misbehaving clients and failing files are logged when they occur.
     tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level(args.log)).with_target(false).init();
     let options = server_options(args)?;
     refuse_at_once(args, &options)?;
@@ -111,7 +111,7 @@ fn unmounted(error: MountError) -> Failure {
     Failure::failed(format!("`--fuse`: {error}"))
 }
 
-/// Message for a store that is not served, or not to the end.
+/// Message for a store that could not be served, or failed while it was served.
 fn unserved(args: &ServeArgs, error: ServeError) -> Failure {
     match error {
         ServeError::Listen(error) => unheard(error),

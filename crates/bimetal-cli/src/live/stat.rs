@@ -35,7 +35,7 @@ fn answer_of(args: &StatArgs, question: &str) -> Result<String, Failure> {
     answer(&Health::of(&store.map_err(|error| Failure::store(&args.store, error))?), question)
 }
 
-/// What a server answers: the same as would be said without it.
+/// The answer of a server, which is the same as the output without a server.
 pub fn answer(health: &Health, question: &str) -> Result<String, Failure> {
     if question.trim() == "json" {
         return Ok(serde_json::to_string_pretty(health).map_err(Failure::failed)? + "\n");

@@ -1,12 +1,12 @@
-//! What the machine has that tests need.
+//! Programs and rights of the machine that tests need.
 //!
-//! A missing package is an error where `CI` is set and a skip otherwise; what the machine itself does not have (FUSE, loop
-//! devices, the rights for them) is a skip everywhere.
+//! A missing package is an error if `CI` is set; otherwise the test is skipped. A missing feature of the machine itself
+//! (FUSE, loop devices, the rights for them) always skips the test.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Whether the programs are there.
+/// Whether the programs are installed.
 pub fn has(programs: &[&str]) -> bool {
     let missing: Vec<&str> = programs.iter().copied().filter(|program| !is_there(program)).collect();
     if missing.is_empty() {
@@ -17,7 +17,7 @@ pub fn has(programs: &[&str]) -> bool {
     false
 }
 
-/// Whether a program is there that checks more than tests need: without it that is skipped, even where `CI` is set.
+/// Whether a program for additional checks is installed. Without it these checks are skipped, even if `CI` is set.
 pub fn has_checker(program: &str) -> bool {
     let found = is_there(program);
     if !found {
@@ -31,7 +31,7 @@ fn is_there(program: &str) -> bool {
     found.is_ok_and(|status| status.success())
 }
 
-/// Whether a file system can be mounted that a process serves.
+/// Whether a file system served by a process can be mounted.
 pub fn can_mount() -> bool {
     let tried = "losetup --find >/dev/null && at=$(mktemp -d) && mount -t tmpfs none $at && umount $at && rmdir $at";
     let tried = Command::new("sh").args(["-c", tried]).stderr(Stdio::null()).status();

@@ -1,4 +1,4 @@
-//! Runs the binary and looks at what it says.
+//! Runs the binary and checks its output.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a run of the binary left behind.
+/// Result of a run of the binary.
 #[derive(Debug)]
 pub struct Ran {
     pub status: i32,
@@ -19,7 +19,7 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// Runs the binary in a folder of its own.
+/// Runs the binary in a separate folder.
 pub struct Bench {
     folder: TempDir,
 }
@@ -56,14 +56,14 @@ impl Bench {
         Ran { status: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
     }
 
-    /// Runs what must go well.
+    /// Runs a command that must succeed.
     pub fn succeed(&self, arguments: &[&str]) -> Ran {
         let ran = self.run(arguments);
         assert_eq!(ran.status, 0, "{arguments:?}: {}", ran.stderr);
         ran
     }
 
-    /// Runs what must fail with one line that contains all of `expected`.
+    /// Runs a command that must fail with one line that contains all texts of `expected`.
     pub fn fail(&self, arguments: &[&str], status: i32, expected: &[&str]) {
         let ran = self.run(arguments);
         assert_eq!(ran.status, status, "{arguments:?}: {}", ran.stderr);
@@ -76,7 +76,7 @@ impl Bench {
         }
     }
 
-    /// Runs with `--json -` and parses what comes.
+    /// Runs a command with `--json -` and parses its output.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let arguments: Vec<&str> = arguments.iter().copied().chain(["--json", "-"]).collect();
         serde_json::from_str(&self.succeed(&arguments).stdout).unwrap()

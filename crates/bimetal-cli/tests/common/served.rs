@@ -1,4 +1,4 @@
-//! A server as a process, and a client that speaks as much of the protocol as a test needs.
+//! A server as a process, and a client with the part of the protocol that tests need.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ pub const FLUSH: u16 = 3;
 /// A server that does not outlive its test.
 pub struct Served {
     pub child: Child,
-    /// What it says, line by line.
+    /// Its output, line by line.
     pub said: BufReader<std::process::ChildStdout>,
     pub uri: String,
 }
@@ -34,7 +34,7 @@ impl Served {
         Self::with_input(bench, script, Stdio::null())
     }
 
-    /// As [`Self::start`], with that as its standard input.
+    /// Like [`Self::start`], with the given standard input.
     pub fn with_input(bench: &Bench, script: &str, input: Stdio) -> Self {
         let path = Path::new(env!("CARGO_BIN_EXE_bimetal")).parent().unwrap();
         let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
@@ -64,7 +64,7 @@ impl Served {
         assert!(told.success());
     }
 
-    /// Sends the signal, which must end it; how it ended, and after how long.
+    /// Sends the signal, which must end it. Returns its exit status and the time that this took.
     pub fn stop(&mut self, signal: &str) -> (ExitStatus, Duration) {
         let start = Instant::now();
         self.signal(signal);
@@ -77,7 +77,7 @@ impl Served {
         }
     }
 
-    /// What it wrote to the standard error, once it has ended.
+    /// Its output on the standard error, after it has ended.
     pub fn errors(&mut self) -> String {
         let mut text = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
@@ -85,7 +85,7 @@ impl Served {
     }
 }
 
-/// A client that has negotiated, if it is let in.
+/// A client that has negotiated, if it is accepted.
 pub fn client(socket: &Path) -> Option<UnixStream> {
     let mut client = UnixStream::connect(socket).ok()?;
     client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -100,7 +100,7 @@ pub fn request(kind: u16, offset: u64, bytes: u32) -> Vec<u8> {
     [&head[..], &offset.to_be_bytes(), &bytes.to_be_bytes()].concat()
 }
 
-/// Whether the request is answered, with `bytes` bytes of data.
+/// Whether the request is answered with `bytes` bytes of data.
 pub fn answered(client: &mut UnixStream, request: &[u8], bytes: usize) -> bool {
     let mut reply = vec![0; 16 + bytes];
     client.write_all(request).is_ok() && client.read_exact(&mut reply).is_ok() && reply[4..8] == [0; 4]

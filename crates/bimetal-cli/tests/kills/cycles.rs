@@ -1,4 +1,4 @@
-//! Kills and starts a server again and again.
+//! Kills and starts a server repeatedly.
 
 use std::fs::{self, Permissions};
 use std::ops::AddAssign;
@@ -13,37 +13,38 @@ use bimetal_core::part::random::{below, unit};
 use crate::common::Bench;
 use crate::served::{Disk, FrontEnd, Server};
 
-/// What is done on a file system, with a note of what is durable.
+/// Work on a file system, with a record of the data acknowledged as durable.
 pub trait Work: Send {
     /// Size of the device.
     const CAPACITY: &str;
-    /// The longest that it works before the server is killed.
+    /// Longest time of work before the server is killed.
     const SPAN: Duration;
-    /// How the file system reaches the server.
+    /// Access of the file system to the server.
     const FRONT_END: FrontEnd = FrontEnd::Nbd;
 
-    /// Begins, on an empty file system. Returns what it was told is durable.
+    /// Prepares the work on an empty file system, durably.
     fn prepare(&mut self, fs: &Path) -> Result<(), String>;
 
-    /// Everything that was noted down must be there; how many things that were. Leaves the note as it was if it fails.
+    /// Verifies that all recorded data are present. Returns their number. The record is unchanged if this fails.
     fn verify(&mut self, fs: &Path) -> Result<u64, String>;
 
-    /// Works until something goes wrong, and takes down what it has started. Says what went wrong.
+    /// Works until an error, and stops everything that it has started. Returns the error.
     ///
-    /// What is acknowledged when the server no longer `lives` may not be durable: a file system whose journal was aborted by errors of
-    /// its device can say that files are synced. (ext4 of Linux 6.18 does, with two threads, on any NBD server that is killed.)
+    /// Data acknowledged when the server no longer `lives` may not be durable: a file system whose journal was aborted
+    /// by errors of its device can report files as synced. (ext4 of Linux 6.18 does, with two threads, on any killed
+    /// NBD server.)
     fn work(&mut self, fs: &Path, lives: &(dyn Fn() -> bool + Sync)) -> String;
 
-    /// How often it was told that something is durable.
+    /// Number of acknowledgements of durable data.
     fn acknowledged(&self) -> u64;
 }
 
-/// What was done.
+/// Counts of a test.
 #[derive(Debug, Default)]
 pub struct Totals {
-    /// Lives of a server with the file system mounted, or about to be.
+    /// Runs of a server with the file system mounted, or being mounted.
     pub cycles: u64,
-    /// Servers that got `kill -9`, while they opened the store ...
+    /// Servers that got `kill -9` while they opened the store ...
     pub killed_opening: u64,
     /// ... while the file system was mounted, checked and verified, ...
     pub killed_mounting: u64,
@@ -51,9 +52,9 @@ pub struct Totals {
     pub killed_working: u64,
     /// ... and while they stopped.
     pub killed_stopping: u64,
-    /// What the work was told is durable.
+    /// Acknowledgements of durable data.
     pub acknowledged: u64,
-    /// What was found as it was noted down, each time that it was looked for.
+    /// Recorded data found unchanged, in all verifications.
     pub verified: u64,
 }
 
@@ -69,21 +70,21 @@ impl AddAssign for Totals {
     }
 }
 
-/// How long things take without a kill: moments are parts of it.
+/// Durations without a kill. Moments of kills are fractions of them.
 struct Durations {
     opening: Duration,
     mounting: Duration,
     stopping: Duration,
 }
 
-/// When a server that serves is killed: at a part of the time that something takes.
+/// Moment at which a running server is killed: a fraction of a duration.
 #[derive(Clone, Copy)]
 enum Moment {
     /// While the file system is mounted, checked and verified.
     Mounting(f64),
     /// In the middle of the work.
     Working(f64),
-    /// So far into the work it is asked to stop, and then killed while it does.
+    /// After a fraction of the work it is asked to stop, and killed while it stops.
     Stopping(f64, f64),
 }
 
@@ -97,7 +98,7 @@ impl Moment {
     }
 }
 
-/// Kills the server of a new store so often, and then finds everything there.
+/// Kills the server of a new store `cycles` times, and then verifies all data.
 pub fn kill_again_and_again<W: Work>(scheme: &str, seed: u64, cycles: u64, work: &mut W) -> Result<Totals, String> {
     let bench = Bench::new();
     // Servers of databases are not root.
@@ -124,7 +125,7 @@ pub fn kill_again_and_again<W: Work>(scheme: &str, seed: u64, cycles: u64, work:
     Ok(totals)
 }
 
-/// Makes the file system, and what the work needs.
+/// Makes the file system, and prepares the work.
 fn begin<W: Work>(bench: &Bench, work: &mut W) -> Result<Durations, String> {
     let start = Instant::now();
     let mut server = Server::start(bench, W::FRONT_END.options());
@@ -141,7 +142,7 @@ fn begin<W: Work>(bench: &Bench, work: &mut W) -> Result<Durations, String> {
     Ok(Durations { opening, mounting, stopping: stop.elapsed() })
 }
 
-/// One life of a server, and as many tries at it as are killed before it serves.
+/// One run of a server, after a random number of runs that are killed before it serves.
 fn kill_once<W: Work>(
     bench: &Bench,
     random: &mut u64,
@@ -165,7 +166,7 @@ fn kill_once<W: Work>(
     }
     match live(bench, &mut server, moment, work, durations) {
         Ok(verified) => totals.verified += verified,
-        // What was noted down stays so: if it is not there, it will not be the next time either.
+        // The record is unchanged: if data are missing, the next verification finds that, too.
         Err(_) if server.is_killed() => {}
         Err(what) => {
             let log = fs::read_to_string(bench.path("log")).unwrap_or_default();
@@ -181,7 +182,7 @@ fn kill_once<W: Work>(
     Ok(())
 }
 
-/// What is done while the server lives; how many things were verified.
+/// Verifies and works while the server runs. Returns the number of verified data.
 fn live<W: Work>(
     bench: &Bench,
     server: &mut Server,

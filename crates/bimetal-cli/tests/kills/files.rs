@@ -1,4 +1,4 @@
-//! Files that were written and synced, and a ledger of them.
+//! Files that are written and synced, and a record of them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,19 +13,19 @@ use bimetal_core::part::random::{below, split_mix};
 use crate::cycles::Work;
 use crate::served::FrontEnd;
 
-/// Threads that write, each in a folder of its own.
+/// Writing threads, each with its own folder.
 const WRITERS: u64 = 2;
 /// Files of a folder.
 const FILES: u64 = 24;
-/// A file gets no longer by appending to it.
+/// Maximum length of a file after an append.
 const LENGTH_MAX: usize = 256 << 10;
-/// What is written at once is old or new as a whole after a crash, in parts of this many bytes.
+/// Bytes of a block, the unit that is completely old or completely new after a crash.
 const BLOCK: usize = 4096;
 
-/// Something that is done to a file, and then synced.
+/// A change of a file, which is then synced.
 #[derive(Clone)]
 enum Change {
-    /// Written beside it, and renamed.
+    /// Written to another file, which is renamed.
     Replace(u64, Vec<u8>),
     Overwrite(u64, usize, Vec<u8>),
     Append(u64, Vec<u8>),
@@ -36,17 +36,17 @@ enum Change {
 
 type Contents = BTreeMap<u64, Vec<u8>>;
 
-/// A folder, as far as it is known to be durable.
+/// The durable state of a folder.
 struct Folder {
     name: String,
     random: u64,
     contents: Contents,
-    /// What was being done when the server was killed: it may have come about or not.
+    /// The change in progress when the server was killed: it may have happened or not.
     pending: Option<Change>,
     acknowledged: u64,
 }
 
-/// Writers of files, over NBD or through the file that the server mounts.
+/// Writers of files, over NBD or through the file mounted by the server.
 pub struct Files<const FUSE: bool>(Vec<Folder>);
 
 impl<const FUSE: bool> Files<FUSE> {
@@ -79,7 +79,7 @@ impl<const FUSE: bool> Work for Files<FUSE> {
         let mut verified = 0;
         for (folder, found) in self.0.iter_mut().zip(found?) {
             verified += folder.contents.len() as u64;
-            // What has come about, or not, has been recovered: it stays so.
+            // The recovered state of a change in progress is final.
             (folder.contents, folder.pending) = (found, None);
         }
         Ok(verified)
@@ -142,7 +142,7 @@ impl Folder {
         }
     }
 
-    /// What is there, if that is what was noted down, but for what was being done.
+    /// The files found, if they are the recorded ones, with or without the change in progress.
     fn verify(&self, fs: &Path) -> Result<Contents, String> {
         let folder = fs.join(&self.name);
         let mut found = Contents::new();
@@ -174,9 +174,9 @@ impl Folder {
         Err(format!("LOST: {}, {} changes, then {pending:?}: {}", self.name, self.acknowledged, wrong.join("; ")))
     }
 
-    /// Whether what was being done is there in part, as the file system may leave it. Of what was overwritten each block is old
-    /// or new. What was appended may have its length already and be zeros still, in whole blocks. A file that was cut may have
-    /// zeros up to the end of a block, and still its length.
+    /// Whether the change in progress is present in part, as the file system may leave it. After an overwrite, each
+    /// block is old or new. After an append, the length may be new and whole blocks still zeros. A truncated file may
+    /// have zeros up to the end of a block, and still its old length.
     fn is_half_done(&self, found: &Contents, after: &Contents) -> bool {
         let Some(Change::Overwrite(file, ..) | Change::Append(file, _) | Change::Truncate(file, _)) = &self.pending
         else {
@@ -208,7 +208,7 @@ impl Folder {
     }
 }
 
-/// How a file is not what was noted down.
+/// The difference between a file and its record.
 fn difference(noted: Option<&Vec<u8>>, found: Option<&Vec<u8>>) -> String {
     let (Some(noted), Some(found)) = (noted, found) else {
         return if noted.is_some() { "was there" } else { "was not there" }.into();
@@ -219,7 +219,7 @@ fn difference(noted: Option<&Vec<u8>>, found: Option<&Vec<u8>>) -> String {
 }
 
 impl Change {
-    /// What it is, for people.
+    /// A description of the change, for messages.
     fn what(&self) -> String {
         match self {
             Self::Replace(file, bytes) => format!("replace {file} by {} bytes", bytes.len()),
@@ -231,7 +231,7 @@ impl Change {
         }
     }
 
-    /// What it makes of files.
+    /// Applies the change to recorded files.
     fn note(&self, contents: &mut Contents) {
         match self {
             Self::Replace(file, bytes) => drop(contents.insert(*file, bytes.clone())),
@@ -248,7 +248,7 @@ impl Change {
         }
     }
 
-    /// Does it; it is durable when this returns.
+    /// Performs the change, which is durable when this returns.
     fn perform(&self, folder: &Path) -> io::Result<()> {
         let open = |file| OpenOptions::new().write(true).open(path(folder, file));
         match self {

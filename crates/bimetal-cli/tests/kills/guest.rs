@@ -1,7 +1,7 @@
-//! A Linux guest that has the store as a disk, killed together with the server: by its own NBD driver, or as a virtio disk
-//! (vhost-user).
+//! A Linux guest with the store as a disk, killed together with the server. The disk is attached by the guest's NBD
+//! driver, or as a virtio disk (vhost-user).
 //!
-//! The guest is a kernel of Debian with a handful of programs in memory, emulated by QEMU; no virtualization is needed.
+//! The guest is a kernel of Debian with a few programs in memory, emulated by QEMU; no virtualization is needed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::common::Bench;
 use crate::common::machine::has;
 use crate::served::{Disk, FrontEnd, Server, run, until};
 
-/// Modules that the guest may need, in the order in which they need each other.
+/// Modules that the guest may need, in the order of their dependencies.
 const MODULES: [&str; 10] = [
     "virtio_ring",
     "virtio",
@@ -33,14 +33,14 @@ const MODULES: [&str; 10] = [
     "nbd",
 ];
 
-/// Direct writes before the kill, which are counted.
+/// Number of direct writes before the kill.
 const DIRECT: u64 = 20;
-/// Bytes of a file that the guest removes, and whose blocks it discards.
+/// Bytes of a file that the guest removes and discards.
 const RUBBISH_BYTES: u64 = 8 << 20;
-/// Blocks that direct writes go to in turn.
+/// Number of blocks that direct writes use in turn.
 const BLOCKS: u64 = 16;
 
-/// How a guest has the store as a disk.
+/// Attachment of the store to a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
     /// By the guest's own NBD driver, over TCP. It has FUA.
@@ -65,7 +65,7 @@ impl Attachment {
         }
     }
 
-    /// What the guest's driver says of its queue: whether it has FUA, and its cache.
+    /// Properties of the queue in the guest's driver: whether it has FUA, and its cache.
     fn queue(self) -> &'static str {
         match self {
             Self::Nbd => "1 write back",
@@ -106,14 +106,14 @@ impl Kernel {
         })
     }
 
-    /// The file of a module; none if it is built in.
+    /// The file of a module; `None` if it is built in.
     fn module(&self, name: &str) -> Option<PathBuf> {
         let found = run("find", &[self.modules.to_str()?, "-name", &format!("{name}.ko")]).ok()?;
         found.lines().next().map(PathBuf::from)
     }
 }
 
-/// Whether there is all that a guest needs.
+/// Whether everything for a guest is available.
 pub fn can_run() -> bool {
     if !cfg!(target_arch = "x86_64") {
         eprintln!("skipped: the guest is of x86-64");
@@ -133,7 +133,7 @@ pub fn can_run() -> bool {
     is_there
 }
 
-/// Kills a server under a guest, and the guest; how many files it had synced. All must be there.
+/// Kills a server and its guest. Returns the number of synced files, all of which must be present.
 pub fn kill_under_a_guest(attachment: Attachment, seed: u64) -> u64 {
     try_to_kill(attachment, seed).unwrap_or_else(|what| {
         panic!(
@@ -169,7 +169,7 @@ fn try_to_kill(attachment: Attachment, seed: u64) -> Result<u64, String> {
     let mut random = seed ^ 0x0067_7565_7374;
     guest.go_on();
     if attachment == Attachment::VhostUser {
-        // A server that is stopped, and one that takes its place.
+        // The server is stopped, and another one replaces it.
         guest.hear(&format!("synced {}", DIRECT + 1))?;
         server.terminate();
         server.wait()?;
@@ -188,7 +188,7 @@ fn try_to_kill(attachment: Attachment, seed: u64) -> Result<u64, String> {
     Ok(heard.synced - DIRECT)
 }
 
-/// The TCP port of the server, as soon as it says where it is; nothing if it listens at a path.
+/// The TCP port of the server, as soon as it prints its address; empty if it listens at a path.
 fn wait_for_port(bench: &Bench) -> Result<String, String> {
     let mut uri = String::new();
     until("the server says where it is", || {
@@ -199,12 +199,12 @@ fn wait_for_port(bench: &Bench) -> Result<String, String> {
     Ok(address.and_then(|address| address.rsplit(':').next()).unwrap_or_default().to_owned())
 }
 
-/// Has the guest write durably, and counts commits: each write needs one, by FUA or by a flush.
+/// Lets the guest write durably, and counts commits: each write needs one, by FUA or by a flush.
 fn write_durably(bench: &Bench, guest: &mut Guest, attachment: Attachment) -> Result<(), String> {
     let commits = || bench.json(&["stat", "s"])["store"]["commits"].as_u64().unwrap();
     let before = commits();
     guest.go_on();
-    // A journal of the file system that is committed meanwhile, as it is every five seconds, is a flush; a direct write with FUA is none.
+    // The file system commits its journal every five seconds, which is a flush; a direct write with FUA is not a flush.
     let flushes: u64 = guest.hear("flushes ")?.parse().unwrap();
     let commits = commits() - before;
     let written = guest.heard.direct.values().max().copied();
@@ -218,7 +218,7 @@ fn write_durably(bench: &Bench, guest: &mut Guest, attachment: Attachment) -> Re
     Ok(())
 }
 
-/// What the guest has said is durable.
+/// Data reported as durable by the guest.
 #[derive(Clone, Default)]
 struct Heard {
     /// The number of the last file that was synced.
@@ -248,7 +248,7 @@ impl Heard {
         for (&block, &number) in &self.direct {
             let found = &found[block as usize * 4096..][..4096];
             let is_of = |number: u64| found == repeated(&format!("direct {number}\n"), 4096);
-            // The next one may have been on its way.
+            // The next write to this block may have been in progress.
             if !is_of(number) && !is_of(number + BLOCKS) {
                 return Err(format!("LOST: direct write {number}"));
             }
@@ -261,7 +261,7 @@ fn repeated(line: &str, length: usize) -> Vec<u8> {
     line.bytes().cycle().take(length).collect()
 }
 
-/// A guest, heard over its serial console.
+/// A guest with its serial console.
 struct Guest {
     qemu: Child,
     console: ChildStdin,
@@ -284,7 +284,7 @@ impl Guest {
         thread::spawn(move || {
             for line in output.split(b'\n').map_while(Result::ok) {
                 let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-                // What precedes the first line is of the firmware.
+                // Output before the first line is from the firmware.
                 let line = line.rsplit('\u{1b}').next().unwrap_or_default().trim_start_matches("[?7l").to_owned();
                 if send.send(line).is_err() {
                     return;
@@ -294,7 +294,7 @@ impl Guest {
         Ok(Self { qemu, console, lines, heard: Heard::default() })
     }
 
-    /// Waits for a line that begins like this; the rest of it.
+    /// Waits for a line with this beginning. Returns the rest of the line.
     fn hear(&mut self, beginning: &str) -> Result<String, String> {
         let mut last = String::new();
         loop {
@@ -308,12 +308,12 @@ impl Guest {
         }
     }
 
-    /// Answers that it may go on.
+    /// Lets the guest continue.
     fn go_on(&mut self) {
         self.console.write_all(b"\n").unwrap();
     }
 
-    /// Kills it; what it had said.
+    /// Kills the guest. Returns the data that it had reported as durable.
     fn kill(mut self) -> Heard {
         self.qemu.kill().unwrap();
         self.qemu.wait().unwrap();
@@ -331,7 +331,7 @@ impl Drop for Guest {
     }
 }
 
-/// Makes the files that the guest has in memory: the programs that it runs, what they are linked with, and the modules.
+/// Makes the files in the guest's memory: programs, their libraries, and modules.
 fn initial_files(bench: &Bench, kernel: &Kernel, attachment: Attachment, port: &str) -> Result<PathBuf, String> {
     let root = bench.path("guest");
     for folder in ["bin", "dev", "sys", "proc", "tmp", "mnt", "modules"] {

@@ -1,17 +1,17 @@
-//! Servers killed under what people keep on a device: a file system, databases, a guest's kernel.
+//! Servers killed under the software that uses a device: a file system, databases, a guest's kernel.
 //!
-//! A store is served, exposed by nbdfuse or as a file of the server's own, and mounted as ext4 through a loop device. Something
-//! works on it and notes down what it was told is durable. At a moment that is drawn from a seed the server, and nothing else, gets
-//! `kill -9`: while it opens and recovers, while the file system is mounted and looked at, in the middle of the work, while it
-//! closes. Then everything starts again by the same commands, with nothing to do by hand but to unmount the server's file; the file
-//! system must be sound and all that was noted down must be there. A kill leaves the page cache, so that what is tried is the order
-//! of things: commits and checkpoints that are half done. What a power cut does to files is tried by the crash tests of
-//! `bimetal-live`.
+//! A store is served, exposed by nbdfuse or as a file of the server itself, and mounted as ext4 through a loop device.
+//! A program works on it and records all data acknowledged as durable. At a random moment, drawn from a seed, only the
+//! server gets `kill -9`: while it opens and recovers, while the file system is mounted and verified, in the middle of
+//! the work, or while it closes. Then everything starts again by the same commands; the only manual step is to unmount
+//! the server's file. The file system must be sound, and all recorded data must be present. A kill preserves the page
+//! cache, so this tests incomplete commits and checkpoints. The crash tests of `bimetal-live` test the effect of a
+//! power cut on files.
 //!
-//! `BIMETAL_KILLS` is the number of cycles under the file system over NBD, half of it that through FUSE, and a tenth of it that of
-//! each database and of guests; `make soak` has many. `BIMETAL_KILLS_SEED` is the seed of the first store. What is written and when
-//! is killed depends on the seed alone; how far the work has come by then does not, so that a failure may need some tries to come
-//! again.
+//! `BIMETAL_KILLS` is the number of cycles with the file system over NBD. FUSE gets half of this number, each database
+//! and guests a tenth; `make soak` sets a large number. `BIMETAL_KILLS_SEED` is the seed of the first store. The
+//! written data and the moments of kills depend only on the seed. The progress of the work at a kill does not, so it
+//! may take several runs to repeat a failure.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -34,9 +34,9 @@ use bimetal_core::scheme::SCHEMES;
 use common::machine::{can_mount, has};
 use cycles::{Totals, Work, kill_again_and_again};
 
-/// Cycles that a store lives through, at most.
+/// Maximum number of cycles of a store.
 const CYCLES_PER_STORE: u64 = 10;
-/// Stores that are killed at once.
+/// Number of stores tested in parallel.
 const STORES_AT_ONCE: usize = 2;
 
 fn number(variable: &str) -> Option<u64> {
@@ -45,18 +45,19 @@ fn number(variable: &str) -> Option<u64> {
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{variable} is not a number: {text}")))
 }
 
-/// Cycles under the file system.
+/// Number of cycles with the file system over NBD.
 fn kills() -> u64 {
     number("BIMETAL_KILLS").unwrap_or(4)
 }
 
-/// The scheme of the store of that seed: first a cache before a disk and a hybrid, so that few kills have both; then all.
+/// The scheme of the store with this seed: first a flash cache over a disk and a hybrid, so that even a few kills
+/// include both; then all schemes.
 fn scheme(seed: u64) -> &'static str {
     let first = ["opfcl", "chang"].into_iter();
     first.chain(SCHEMES.iter().map(|spec| spec.name)).nth(seed as usize % (SCHEMES.len() + 2)).unwrap()
 }
 
-/// Kills the servers of as many stores as the cycles need, each of a seed and a scheme of its own.
+/// Kills the servers of a number of stores, each with its own seed and scheme, for a total of `cycles` cycles.
 fn kill_stores<W: Work>(test: &str, cycles: u64, at_once: usize, make: impl Fn(u64) -> W + Sync) {
     let start = Instant::now();
     let per_store = cycles.div_ceil(at_once as u64).clamp(1, CYCLES_PER_STORE);

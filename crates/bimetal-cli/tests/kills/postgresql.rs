@@ -1,4 +1,4 @@
-//! PostgreSQL: a cluster with checksums, whose server loses its disk and is started again on it.
+//! PostgreSQL: a cluster with checksums, whose server loses its disk and is restarted on it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::cycles::Work;
 use crate::served::{run, until};
 use crate::transactions::{EVERYTHING, TABLES, Transactions};
 
-/// Where its programs are: with Debian not in the path, and of several versions.
+/// The folder of its programs. On Debian they are not in the path, and several versions may be installed.
 fn programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.map(|version| version.path().join("bin")).max().unwrap_or_default()
@@ -26,14 +26,14 @@ pub fn can_run() -> bool {
     has(&[&["setpriv"], &programs.each_ref().map(String::as_str)[..]].concat())
 }
 
-/// The same as its user: it refuses to be root.
+/// Options to run a program as PostgreSQL's user: it refuses to run as root.
 const AS_USER: [&str; 3] = ["--reuid=postgres", "--regid=postgres", "--clear-groups"];
 
 fn run_as_user(name: &str, arguments: &[&str]) -> Result<String, String> {
     run("setpriv", &[&AS_USER[..], &[&program(name)], arguments].concat())
 }
 
-/// A cluster that one client writes to.
+/// A cluster with one client that writes.
 pub struct Postgresql(Transactions);
 
 impl Postgresql {
@@ -50,7 +50,7 @@ impl Postmaster {
         let log = File::create(data.join("../../postgresql.log")).unwrap();
         let mut command = Command::new("setpriv");
         command.args(AS_USER).arg(program("postgres")).arg("-D").arg(data).arg("-k").arg(data);
-        // Small, so that what it does now and then is done now.
+        // Small, so that rare work happens often.
         for setting in ["listen_addresses=", "shared_buffers=4MB", "min_wal_size=2MB", "max_wal_size=4MB"] {
             command.args(["-c", setting]);
         }
@@ -63,7 +63,7 @@ impl Postmaster {
         Ok(postmaster)
     }
 
-    /// Asks it to stop, and waits until it has; whether that was well.
+    /// Asks it to stop, and waits for its end. Fails if it ended with an error.
     fn stop(&mut self, signal: &str) -> Result<(), String> {
         run("kill", &[signal, &self.0.id().to_string()])?;
         let mut status = None;
@@ -77,7 +77,7 @@ impl Postmaster {
 
 impl Drop for Postmaster {
     fn drop(&mut self) {
-        // Its disk is gone: at once, without anything more to write.
+        // Its disk is gone, so it must stop at once, without further writes.
         let is_running = self.0.try_wait().unwrap().is_none();
         if is_running && self.stop("-QUIT").is_err() {
             let _ = self.0.kill();

@@ -1,4 +1,4 @@
-//! A store that is served, and the file system on it.
+//! A served store, and the file system on it.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::net::UnixStream;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use crate::common::Bench;
 
-/// Nothing here takes that long.
+/// Time limit for every step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until something is so, or says what is not.
+/// Waits until `is_so` returns true. Fails with `what` if this takes too long.
 pub fn until(what: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
     let start = Instant::now();
     while !is_so()? {
@@ -26,7 +26,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Res
     Ok(())
 }
 
-/// Runs a program, which must succeed; what it prints.
+/// Runs a program, which must succeed. Returns its output.
 pub fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let ran = Command::new("timeout").args(["-k", "5", "60", program]).args(arguments).stdin(Stdio::null()).output();
     let ran = ran.map_err(|error| format!("{program}: {error}"))?;
@@ -46,7 +46,7 @@ pub struct Killable {
 }
 
 impl Killable {
-    /// Whether it was not killed so far.
+    /// Whether it was not killed yet.
     pub fn lives(&self) -> bool {
         !self.is_killed.load(Ordering::SeqCst)
     }
@@ -59,12 +59,12 @@ impl Killable {
     }
 }
 
-/// How a file system reaches the server.
+/// Access of a file system to the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FrontEnd {
     /// Over NBD, through nbdfuse.
     Nbd,
-    /// Through the file that the server itself mounts.
+    /// Through the file mounted by the server itself.
     Fuse,
 }
 
@@ -82,13 +82,13 @@ impl FrontEnd {
 pub struct Server {
     process: Killable,
     socket: PathBuf,
-    /// Where it may have mounted the device.
+    /// File at which it may have mounted the device.
     file: PathBuf,
     killer: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Starts it, and does not wait until it serves.
+    /// Starts it, without waiting until it serves.
     pub fn start(bench: &Bench, options: &[&str]) -> Self {
         let log = OpenOptions::new().create(true).append(true).open(bench.path("log")).unwrap();
         let arguments = [&["serve", "s"], options].concat();
@@ -103,7 +103,7 @@ impl Server {
         !self.process.lives()
     }
 
-    /// What says in another thread whether it was killed.
+    /// A handle with which another thread can see whether it was killed.
     pub fn lifeline(&self) -> Killable {
         self.process.clone()
     }
@@ -120,7 +120,7 @@ impl Server {
         })
     }
 
-    /// Kills it after a while, whatever is done with it meanwhile.
+    /// Kills it after a delay, from another thread.
     pub fn kill_after(&mut self, delay: Duration) {
         let process = self.process.clone();
         self.killer = Some(thread::spawn(move || {
@@ -141,7 +141,7 @@ impl Server {
         }
     }
 
-    /// Waits until it has ended, by itself or by its killer; whether that was well.
+    /// Waits until it has ended, by itself or by the kill. Fails if it ended with an error.
     pub fn wait(&mut self) -> Result<(), String> {
         let mut status = None;
         until("the server ends", || {
@@ -165,19 +165,19 @@ impl Drop for Server {
         if let Some(killer) = self.killer.take() {
             let _ = killer.join();
         }
-        // What was killed leaves its mount; there is none if it had stopped, or mounts nothing.
+        // A killed server leaves its mount. There is none if it had stopped, or if it mounts nothing.
         let _ = run("umount", &["-l", self.file.to_str().unwrap()]);
     }
 }
 
-/// nbdfuse, which makes a file of an export; taken down in the end, whatever has become of the server.
+/// nbdfuse, which shows an export as a file. It is stopped at the end, even if the server has failed.
 struct NbdFuse {
     process: Child,
     folder: PathBuf,
 }
 
 impl NbdFuse {
-    /// Starts it; where the file is.
+    /// Starts it. Returns it with the path of the file.
     fn start(bench: &Bench) -> Result<(Self, PathBuf), String> {
         let folder = bench.path("export");
         fs::create_dir_all(&folder).unwrap();
@@ -204,25 +204,25 @@ impl Drop for NbdFuse {
             thread::sleep(Duration::from_millis(5));
         }
         let _ = until("nbdfuse ends", || Ok(has_ended()));
-        // An nbdfuse that ended by itself may have left its mount behind.
+        // An nbdfuse that ended by itself may have left its mount.
         let _ = run("fusermount3", &["-u", "-z", folder]);
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// What is served as a block device with a file system; taken down in the end, whatever has become of the server.
+/// The served device as a block device with a file system. It is detached at the end, even if the server has failed.
 pub struct Disk {
-    /// Goes after the loop device over its file.
+    /// Dropped after the loop device over its file.
     _nbdfuse: Option<NbdFuse>,
     device: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub fs: PathBuf,
     is_mounted: bool,
 }
 
 impl Disk {
-    /// Makes a block device of what is served.
+    /// Attaches the served device as a block device.
     pub fn attach(bench: &Bench, front_end: FrontEnd) -> Result<Self, String> {
         let fs = bench.path("fs");
         fs::create_dir_all(&fs).unwrap();
@@ -234,7 +234,7 @@ impl Disk {
         Ok(Self { _nbdfuse: nbdfuse, device, fs, is_mounted: false })
     }
 
-    /// Makes a file system of 4-KiB blocks: a small one has smaller blocks, if nothing is said.
+    /// Makes a file system with 4-KiB blocks: by default, a small file system has smaller blocks.
     pub fn format(&self) -> Result<(), String> {
         run("mkfs.ext4", &["-q", "-b", "4096", &self.device]).map(drop)
     }
@@ -247,13 +247,13 @@ impl Disk {
 
     pub fn unmount(&mut self) -> Result<(), String> {
         let fs = self.fs.to_str().unwrap().to_owned();
-        // What was killed may have files open for a moment.
+        // A killed process may keep files open for a moment.
         until("the file system is unmounted", || Ok(run("umount", &[&fs]).is_ok()))?;
         self.is_mounted = false;
         Ok(())
     }
 
-    /// Mounts it, and so lets the kernel replay the file system's journal; then its checker must find nothing to mend.
+    /// Mounts it, so that the kernel replays the file system's journal. Then the checker must find no errors.
     pub fn mount_checked(&mut self) -> Result<(), String> {
         self.mount()?;
         self.unmount()?;

@@ -8,9 +8,9 @@ use crate::cycles::Work;
 use crate::served::run;
 use crate::transactions::{EVERYTHING, TABLES, Transactions};
 
-/// A database that one client writes to.
+/// A database with one client that writes.
 pub struct Sqlite {
-    /// What makes a commit durable: of the journal that is deleted, its folder must be synced too.
+    /// Settings that make commits durable: after the deletion of a journal, its folder must be synced, too.
     settings: [&'static str; 2],
     transactions: Transactions,
 }

@@ -1,25 +1,25 @@
-//! Transactions of a database, and how many of them were committed.
+//! Transactions of a database, and the number of committed ones.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use bimetal_core::part::random::{below, split_mix};
 
-/// What makes the tables.
+/// Statements that make the tables.
 pub const TABLES: &str = "CREATE TABLE entries(n INTEGER PRIMARY KEY, value TEXT); \
                           CREATE INDEX by_value ON entries(value); \
                           CREATE TABLE total(n INTEGER); INSERT INTO total VALUES(0);";
-/// What shows all that was committed: how many transactions, and a line for each.
+/// Query for all committed data: the number of transactions, and a line for each.
 pub const EVERYTHING: &str = "SELECT n FROM total; SELECT n || ' ' || value FROM entries ORDER BY n;";
 
 /// Transactions, numbered from 1. Each adds a line to one table and one to a number in the other.
 pub struct Transactions {
     seed: u64,
-    /// Those of which the database has said that they are committed.
+    /// Number of transactions that the database has reported as committed.
     pub committed: u64,
-    /// Whether it was asked for one more, and has not answered.
+    /// Whether one more was requested and not answered.
     is_pending: bool,
-    /// Those of which it has ever said so.
+    /// Total number of acknowledged commits.
     pub acknowledged: u64,
 }
 
@@ -28,7 +28,7 @@ impl Transactions {
         Self { seed, committed: 0, is_pending: false, acknowledged: 0 }
     }
 
-    /// A text of some length, hard to foresee.
+    /// A pseudo-random text of random length.
     fn value(&self, number: u64) -> String {
         let mut random = self.seed << 32 | number;
         let most = 1 << below(&mut random, 8);
@@ -36,7 +36,7 @@ impl Transactions {
         (0..words).map(|_| format!("{:016x}", split_mix(&mut random))).collect()
     }
 
-    /// Commits transactions by a client that reads statements and writes answers, until something goes wrong. Says what.
+    /// Commits transactions by a client that reads statements and writes answers, until an error. Returns the error.
     pub fn work(&mut self, client: &mut Command, lives: &(dyn Fn() -> bool + Sync)) -> String {
         let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (mut statements, mut answers) =
@@ -70,7 +70,7 @@ impl Transactions {
         format!("{what}: {said}")
     }
 
-    /// Holds what [`EVERYTHING`] shows against what was committed; how many transactions there are.
+    /// Compares the output of [`EVERYTHING`] with the committed data. Returns the number of transactions.
     pub fn verify(&mut self, shown: &str) -> Result<u64, String> {
         let mut lines = shown.lines();
         let total = lines.next().and_then(|line| line.parse::<u64>().ok()).ok_or("LOST: there is no total")?;
@@ -87,7 +87,7 @@ impl Transactions {
         if let Some(line) = lines.next() {
             return Err(format!("LOST: there is more than was committed: {line}"));
         }
-        // One that had no answer was committed or was not; that is settled now.
+        // A transaction without an answer was either committed or not; this is known now.
         (self.committed, self.is_pending) = (total, false);
         Ok(total)
     }

@@ -1,4 +1,4 @@
-//! What `compare` and `replay` write: the contract of the JSON, determinism, sums.
+//! Results of `compare` and `replay`: the contract of the JSON, determinism, sums.
 
 #![allow(clippy::unwrap_used)]
 
@@ -54,7 +54,7 @@ fn json_has_every_key_of_the_contract() {
     for result in items(&compared["results"]) {
         has_keys(result, &["device", "write_amplification", "energy_j", "cost_usd", "lifetime_host_bytes"]);
         has_keys(result, &["lifetime_years", "lifetime_overwrites", "metrics", "arrivals", "backlog_s"]);
-        // The trace has times: responses are those of them, and service times stand beside.
+        // The trace has times: responses are at these times, and service times are added.
         assert_eq!(result["arrivals"], "trace");
         let service = ["service_us", "service_read_us", "service_write_us"];
         for responses in ["response_us", "read_us", "write_us"].into_iter().chain(service) {
@@ -133,7 +133,7 @@ fn devices_of_two_regions_say_how_evenly_they_wear() {
         assert!(close("block_wearing", fast / slow), "{}", result["scheme"]);
         assert!(close("phi", fast_used.max(slow_used) / fast_used.min(slow_used)), "{}", result["scheme"]);
         if result["scheme"] == "wlaftl" {
-            assert!(close("phi", result["metrics"]["phi"].as_f64().unwrap()), "the scheme's own count says the same");
+            assert!(close("phi", result["metrics"]["phi"].as_f64().unwrap()), "the scheme's own count is equal");
         }
     }
 }
@@ -162,7 +162,7 @@ fn seeds_show_how_the_mean_response_spreads() {
     assert_eq!(spread["min_us"].as_f64().unwrap(), means.iter().copied().fold(f64::INFINITY, f64::min));
     assert_eq!(spread["max_us"].as_f64().unwrap(), means.iter().copied().fold(0.0, f64::max));
     assert!(spread["max_us"].as_f64() > spread["min_us"].as_f64());
-    // All else is as without seeds.
+    // All other figures are the same as without seeds.
     let mut same = with.clone();
     same["results"].as_array_mut().unwrap().iter_mut().for_each(|result| {
         result.as_object_mut().unwrap().remove("spread");
@@ -246,7 +246,7 @@ fn only_the_last_passes_are_measured() {
 #[test]
 fn idle_collection_is_background_work() {
     let bench = Bench::new();
-    // Forty writes within 80 ms, then three seconds of silence, on little spare area.
+    // Forty writes within 80 ms, then three idle seconds, with little spare area.
     let mut text = String::new();
     let mut random = 1u64;
     for write in 0..8000u64 {
@@ -273,7 +273,7 @@ fn idle_collection_is_background_work() {
         assert!(gc_erases(&foreground) > 0.0 && gc_erases(&background) >= gc_erases(&foreground));
         assert!(longest(&background) <= longest(&foreground));
         assert!(background["regions"][0]["busy"].as_f64().unwrap() <= 1.0);
-        // It does not turn the whole device over for the sake of the last invalid pages.
+        // It does not rewrite the whole device only to collect the last invalid pages.
         assert!(amplification(&background) < 2.0 * amplification(&foreground), "{}", amplification(&background));
         if free == "1" {
             assert!(longest(&background) < longest(&foreground) / 5.0, "{}", longest(&background));
@@ -309,7 +309,7 @@ fn every_preset_runs() {
         // Real drives have terabytes: they are scaled to the trace.
         let is_drive = !device["device"]["controller"].is_null();
         let fit: &[&str] = if is_drive { &["--set", "fit_to_trace=true"] } else { &[] };
-        // Some are for any scheme.
+        // Some devices are for any scheme.
         let own = device["device"]["scheme"].as_str();
         let scheme: &[&str] = if own.is_none() { &["--scheme", "pagemap"] } else { &[] };
         let words = ["replay", &trace, "--device", name, "--no-fill"];

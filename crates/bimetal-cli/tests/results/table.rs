@@ -1,4 +1,4 @@
-//! What `compare` prints: the table beside the JSON, its order, its width, its verdicts and warnings.
+//! The output of `compare`: the table, compared with the JSON, its order, width, verdicts and warnings.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn the_table_shows_what_the_json_says() {
     for line in ran.stdout.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
-    // Names in what is above the tables are none of their rows.
+    // Names above the tables are not in their rows.
     let tables = ran.stdout.split("\n\n").skip(2).collect::<Vec<_>>().join("\n");
     let unit = if tables.contains("Page operations, thousands") { 1e3 } else { 1.0 };
     for result in items(&compared["results"]) {
@@ -32,7 +32,7 @@ fn the_table_shows_what_the_json_says() {
         let [purposes @ .., all, disk_reads, disk_writes] = shown.as_slice() else { panic!("{name}: {shown:?}") };
         // Three digits are shown, or all before the point.
         let is = |shown: f64, count: f64| (shown - count / unit).abs() <= 0.005 * count / unit;
-        // Each of four purposes, and all of them, is off by half of a digit at most.
+        // Each of the four purposes, and their sum, has a rounding error of at most half a digit.
         let rounding = if unit > 1.0 { 2.5 } else { 0.0 };
         assert!((purposes.iter().sum::<f64>() - all).abs() <= rounding, "{name}: purposes add up");
         let is_disk = |row: &&Value| items(&result["disks"]).iter().any(|disk| disk["name"] == row["region"]);
@@ -67,7 +67,7 @@ fn the_table_has_the_best_first_and_the_json_what_was_asked_for() {
     let trace = bench.small_trace(3000);
     let asked = "pagemap,opfcl,hyssd,chang,rwfcl";
     let compare = ["compare", &trace, "--device", "bare-dies", "--schemes", asked];
-    // Those that fall behind come last, the one that does so least before the others.
+    // Schemes that fall behind come last, the one with the smallest backlog first.
     let late = |result: &Value| result["load"]["overload"] == "growing";
     let compared = bench.json(&compare);
     let results = items(&compared["results"]);

@@ -18,13 +18,13 @@ pub(super) struct Workload {
     pub(super) name: &'static str,
     pub(super) rw: &'static str,
     pub(super) bytes: u64,
-    /// Requests at once.
+    /// Outstanding requests.
     pub(super) depth: u32,
-    /// Clients, each with a connection of its own.
+    /// Clients, each with its own connection.
     pub(super) clients: u32,
     /// Whether each write is followed by a flush.
     pub(super) syncs: bool,
-    /// Whether somebody else writes and flushes meanwhile.
+    /// Whether another client writes and flushes at the same time.
     pub(super) beside_writer: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Fio<'a> {
 }
 
 impl Fio<'_> {
-    /// Writes all that will be read.
+    /// Writes the whole range that will be read.
     pub(super) fn fill(&self, target: &Target) -> Result<(), Failure> {
         self.start(target, &["--rw=write", "--bs=1m", "--iodepth=4"].map(str::to_owned)).map(|_| ())
     }
@@ -81,7 +81,7 @@ impl Fio<'_> {
         };
         let writer = workload.beside_writer.then(|| {
             let writer = Workload::synchronous("", 1);
-            // It is there from before the beginning until after the end.
+            // The writer starts before the measurement and ends after it.
             self.command(target, &options(&writer, seconds(self.args.seconds + 1.0))).stdout(Stdio::null()).spawn()
         });
         if writer.is_some() {
@@ -109,7 +109,7 @@ impl Fio<'_> {
             Target::Socket(socket) => {
                 command.args(["--ioengine=nbd", &format!("--uri=nbd+unix:///?socket={}", socket.display())])
             }
-            // The kernel keeps no data of such a file: what is measured is the server.
+            // The kernel does not cache such a file, so the server is measured.
             Target::File(file) => {
                 command.args(["--ioengine=libaio", "--direct=1", &format!("--filename={}", file.display())])
             }
@@ -149,7 +149,7 @@ impl Fio<'_> {
 pub(super) struct Requests {
     pub(super) per_second: f64,
     pub(super) count: f64,
-    /// Microseconds that 99 of 100 take at most.
+    /// 99th percentile of their durations, in microseconds.
     pub(super) p99_us: f64,
 }
 

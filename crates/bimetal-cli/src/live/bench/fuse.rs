@@ -1,4 +1,4 @@
-//! `bimetal bench fuse`: a store as a file, beside nbdfuse over the same store's NBD server.
+//! `bimetal bench fuse`: a store as a file, compared with nbdfuse over the same store's NBD server.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub fn fuse(args: &MeasureArgs) -> Result<(), Failure> {
     let path = |name: &str| folder.path().join(name);
     let workloads = [&LARGE_WORKLOADS[..], &WORKLOADS, &SYNCHRONOUS_WORKLOADS].concat();
     let bar = StepBar::new((workloads.len() * usize::from(args.rounds) + 1) as u64);
-    // What is missing is reported before the store is filled.
+    // A missing program is reported before the store is filled.
     Theirs::check_nbdfuse()?;
     check(&path("fuse")).map_err(Failure::failed)?;
     let store =

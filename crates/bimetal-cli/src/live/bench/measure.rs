@@ -17,14 +17,14 @@ use crate::progress::StepBar;
 pub(super) struct Row {
     pub(super) backing: String,
     pub(super) workload: &'static str,
-    /// The program that is compared.
+    /// The other program.
     pub(super) other_program: &'static str,
     /// Requests per second in each round.
     pub(super) bimetal: Vec<f64>,
     pub(super) other: Vec<f64>,
     /// Median of the rounds' ratios.
     pub(super) ratio: f64,
-    /// Microseconds from a request to its reply that 99 of 100 requests take at most, in each round.
+    /// 99th percentile of the time from a request to its reply, in microseconds, in each round.
     pub(super) bimetal_p99_us: Vec<f64>,
     pub(super) other_p99_us: Vec<f64>,
     /// Microseconds of processor time for each request in each round, of the server alone.
@@ -41,7 +41,7 @@ pub(super) struct Pair<'a> {
     pub(super) backing: String,
     pub(super) ours: &'a Served,
     pub(super) theirs: &'a Served,
-    /// The store behind ours, if there is one.
+    /// The store behind our server, if there is one.
     pub(super) store: Option<&'a Arc<Store>>,
 }
 
@@ -71,7 +71,8 @@ impl Pair<'_> {
             workload: workload.name,
             other_program: self.theirs.program,
             ratio: ratio(&bimetal.speeds, &other.speeds),
-            // The other client's requests take time, too, and a time below one tick of the system's clock counts as none.
+            // No ratio if another client's requests take processor time too, or if a time is below one tick of the
+            // system's clock.
             cpu_ratio: Some(ratio(&other.cpu_us, &bimetal.cpu_us))
                 .filter(|ratio| ratio.is_finite() && !workload.beside_writer),
             bimetal: bimetal.speeds,
@@ -108,20 +109,20 @@ impl Measured {
     }
 }
 
-/// Processor time that a process has had, without its children.
+/// Processor time of a process, without its children.
 fn cpu_seconds(process: u32) -> io::Result<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The name in front, in brackets, may have anything in it.
+    // The name before it, in brackets, may contain any characters.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Bytes that a store has programmed, and those that the host wrote.
+/// Bytes that a store has programmed, and bytes that the host wrote.
 fn programmed(store: &Store) -> (f64, f64) {
     let health = Health::of(store);
     let host = health.host_write_bytes as f64;
-    // Whole bytes again.
+    // Rounded to whole bytes.
     ((health.device.key_figures.write_amplification.unwrap_or(0.0) * host).round(), host)
 }
 

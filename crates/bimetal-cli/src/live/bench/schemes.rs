@@ -1,4 +1,5 @@
-//! A store of each scheme beside `nbdkit file`: the cost of a scheme's state after random writes have scattered it.
+//! A store of each scheme, compared with `nbdkit file`: the cost of a scheme's state after random writes have scattered
+//! it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub(super) const WORKLOADS: [Workload; 2] = [
     Workload::new("write 1M in order", "write", 1 << 20, 4),
 ];
 
-/// Rows of stores that are full and were written to at random.
+/// Rows of full stores after random writes.
 pub(super) fn rows(
     fio: &Fio<'_>,
     schemes: &[&'static SchemeSpec],

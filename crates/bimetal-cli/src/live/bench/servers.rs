@@ -28,7 +28,7 @@ impl Served {
     }
 }
 
-/// A device that is served by this process over NBD.
+/// A device served by this process over NBD.
 pub(super) struct Ours {
     pub(super) served: Served,
     stop: Stop,
@@ -52,7 +52,7 @@ impl Drop for Ours {
     }
 }
 
-/// A device that this process shows as a file.
+/// A device shown as a file by this process.
 pub(super) struct OursAsFile {
     pub(super) served: Served,
     _mount: Mount,
@@ -66,14 +66,14 @@ impl OursAsFile {
     }
 }
 
-/// An nbdkit or nbdfuse, which ends with this.
+/// An nbdkit or nbdfuse process, which ends when this is dropped.
 pub(super) struct Theirs {
     pub(super) served: Served,
     process: Child,
 }
 
 impl Theirs {
-    /// An nbdkit that serves a plugin with its arguments at a socket.
+    /// Starts nbdkit, which serves a plugin with its arguments at a socket.
     pub(super) fn nbdkit(socket: &Path, plugin: &[&str]) -> Result<Self, Failure> {
         let ready = socket.with_extension("pid");
         let mut command = Command::new("nbdkit");
@@ -81,14 +81,15 @@ impl Theirs {
         Self::start("nbdkit", &mut command, Target::Socket(socket.into()), &ready)
     }
 
-    /// Whether there is an nbdfuse.
+    /// Checks that nbdfuse is installed.
     pub(super) fn check_nbdfuse() -> Result<(), Failure> {
         let mut command = Command::new("nbdfuse");
         command.arg("--version").stdout(Stdio::null()).status().map_err(|error| missing(&command, &error))?;
         Ok(())
     }
 
-    /// An nbdfuse that shows the device behind a socket of this process as a file. This process works for its clients, too.
+    /// Starts nbdfuse, which shows the device behind a socket of this process as a file. The processor time of this
+    /// process counts, too.
     pub(super) fn nbdfuse(socket: &Path, file: &Path) -> Result<Self, Failure> {
         File::create_new(file)?;
         let mut command = Command::new("nbdfuse");

@@ -16,8 +16,8 @@ use super::{Interrupted, REQUEST_BYTES};
 use crate::failure::Failure;
 use crate::progress::StepBar;
 
-/// A store of a scheme for `capacity` bytes of data, of which `used` are in use: written in order, then at random as many times as the
-/// flash is large, so that the scheme cleans as it always will.
+/// A store of a scheme for `capacity` bytes of data, of which `used` are in use: written in order, then at random with
+/// as many bytes as the flash has, so that garbage collection reaches its steady state.
 pub(super) fn preconditioned(
     scheme: &'static SchemeSpec,
     path: &Path,
@@ -28,7 +28,7 @@ pub(super) fn preconditioned(
     bar.at(&format!("filling a store of {}, `{}`", with_unit(SIZES, capacity as f64), scheme.name));
     let resolved = prepare::device(Template::bare_dies(capacity)?, scheme, &[])?;
     let directory = Directory::make(path)?;
-    // As the files beside it are; a directory in memory has no room for what is never used.
+    // Sparse, like the files of the other servers; a directory in memory may lack the space for unused capacity.
     let options = CreateOptions { sparse: true, ..CreateOptions::default() };
     create(&directory, &resolved.device, &options).map_err(|error| Failure::store(path, error))?;
     let store =

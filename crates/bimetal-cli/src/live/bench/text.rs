@@ -22,7 +22,7 @@ pub(super) fn nbd(args: &MeasureArgs, by_backing: &[Row], by_scheme: &[Row]) -> 
     )
 }
 
-/// The table of a store as a file.
+/// The table for a store as a file.
 pub(super) fn fuse(args: &MeasureArgs, rows: &[Row]) -> String {
     backings(rows)
         + &explained(
@@ -85,7 +85,7 @@ fn backing(rows: &[Row]) -> String {
     plain(&heads, rows.iter().map(line).collect())
 }
 
-/// Reads beside those of a page map; writes with the scheme's own writes taken out.
+/// Reads relative to those of a page map; writes multiplied by the write amplification of the scheme.
 fn of_schemes(rows: &[Row]) -> String {
     let heads = [
         ("", Align::Left),

@@ -1,4 +1,4 @@
-//! How serving ends: at signals, and with the command that it was for.
+//! The end of serving: at a signal, or with the command of `--run`.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::failure::Failure;
 use crate::inform;
 
-/// How long the command has to end after the signal that stops the server.
+/// Time for the command to end, after the signal that stops the server.
 const COMMAND_PATIENCE: Duration = Duration::from_millis(300);
 
 /// Target of a stop signal.
@@ -25,17 +25,17 @@ pub struct Stopping(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// When a signal came.
+    /// Time of the first signal.
     told_at: Option<Instant>,
-    /// The command. Its number is not used for another process as long as this is open.
+    /// The command. Its process number is not reused while this is open.
     command: Option<OwnedFd>,
 }
 
 impl State {
-    /// Tells the command to end, if there is one and a signal has come.
+    /// Tells the command to end, if there is one and a signal has arrived.
     fn end_command(&self) {
         if let (Some(_), Some(command)) = (self.told_at, &self.command) {
-            // One that has ended already is as it should be.
+            // An error means that it has ended already.
             let _ = pidfd_send_signal(command, Signal::TERM);
         }
     }
@@ -46,7 +46,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Stopping {
-    /// Stops the server at the first signal; another one ends the process as if there were no handler.
+    /// Stops the server at the first signal; a later one ends the process as if there were no handler.
     pub fn at_signals(stop: Stop) -> Result<Self, Failure> {
         let stopping = Self::default();
         let state = Arc::clone(&stopping.0);
@@ -60,8 +60,8 @@ impl Stopping {
         Ok(stopping)
     }
 
-    /// Runs `command` with these variables, and with as many open files as this process could have at first, and stops the server
-    /// when it ends.
+    /// Runs `command` with these variables and this process's original limit of open files. Stops the server when it
+    /// ends.
     pub fn run(
         &self,
         command: &str,
@@ -73,12 +73,12 @@ impl Stopping {
         let script = "ulimit -S -n \"$1\"; exec sh -c \"$2\"";
         let mut shell = Command::new("sh");
         shell.args(["-c", script, "sh", &files, command]).envs(variables);
-        // They are for this process, not for the command.
+        // These variables are for this process, not for the command.
         for variable in systemd::VARIABLES {
             shell.env_remove(variable);
         }
         let mut child = shell.spawn()?;
-        // The system may be too old for this; then the command is left to itself.
+        // An old system may not support this; then the command is not told to end.
         let held = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         let mut state = lock(&self.0);
         state.command = held;
@@ -86,14 +86,14 @@ impl Stopping {
         drop(state);
         let (sender, ended) = channel();
         thread::spawn(move || {
-            // Nobody listens any more if it took too long to end.
+            // If it took too long to end, the result is not awaited any more.
             let _ = sender.send(child.wait());
             stop.stop();
         });
         Ok(ended)
     }
 
-    /// How the command ended; nothing if it was told to, for what becomes of it then says nothing.
+    /// Exit status of the command; `None` if it was told to end, because its status then has no meaning.
     pub fn ended(&self, command: &Receiver<io::Result<ExitStatus>>) -> Result<Option<ExitStatus>, Failure> {
         let Some(told_at) = lock(&self.0).told_at else { return Ok(command.recv().ok().transpose()?) };
         if command.recv_timeout(COMMAND_PATIENCE.saturating_sub(told_at.elapsed())).is_err() {
