@@ -10,14 +10,14 @@ fn main() {
     if env::var_os("CARGO_FEATURE_LIVE").is_some() && env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         println!("cargo::rustc-cfg=live");
     }
-    // A package of the index is of the commit that it names, not of a repository that it happens to lie in.
+    // A package from the registry states its commit. The repository that contains its folder may be another one.
     let commit = if Path::new(".cargo_vcs_info.json").exists() { None } else { commit() };
     println!("cargo::rustc-env=BIMETAL_COMMIT={}", commit.unwrap_or_default());
 }
 
 /// ` (hash date)` of the commit that is checked out, if this is a repository.
 fn commit() -> Option<String> {
-    // It changes with every commit and checkout.
+    // This file changes with every commit and checkout.
     println!("cargo::rerun-if-changed={}", git(&["rev-parse", "--git-path", "logs/HEAD"])?);
     Some(format!(" ({})", git(&["log", "-1", "--format=%h %cs"])?))
 }

@@ -1,9 +1,10 @@
 //! Lints that the compiler does not have: riddles in comments and docs ([`words`]), and modules of a crate that import each
 //! other in a circle.
 //!
-//! A module is a file or folder of `src`, at any depth; siblings are the modules of one folder, and what is below a sibling
-//! is part of it. An import is a path from `crate::`, `super::` or `self::` outside of tests and comments, followed through
-//! what the modules on its way re-export. A folder's own `mod.rs` is no sibling of what is in the folder.
+//! A module is a file or folder of `src`, at any depth; siblings are the modules of one folder, and modules below a
+//! sibling are part of it. An import is a path from `crate::`, `super::` or `self::` outside of tests and comments;
+//! re-exports of the modules on the path are followed. A folder's own `mod.rs` is not a sibling of the modules in the
+//! folder.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -15,23 +16,23 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Names from the root of a crate, or as they are written: `["store", "map"]`.
+    /// Names from the root of a crate, or as written: `["store", "map"]`.
     type Names = Vec<String>;
 
-    /// What each module imports, of the modules of one folder.
+    /// Imports of each module from modules of the same folder.
     type Imports = BTreeMap<String, BTreeSet<String>>;
 
-    /// What the files of a crate say of its modules.
+    /// The modules of a crate, from its files.
     #[derive(Default)]
     struct Modules {
         all: BTreeSet<Names>,
         /// Each path that a module names.
         named: Vec<(Names, Names)>,
-        /// What a name in a module stands for, if a `use` brought it there.
+        /// The path of a name in a module, if a `use` introduced it.
         brought: BTreeMap<Names, Names>,
     }
 
-    /// A text without its comments and the modules of its tests; a statement may go over several lines still.
+    /// A text without comments and modules of tests. A statement may still have several lines.
     fn code(text: &str) -> String {
         let mut code = String::new();
         let mut parts = text.split("#[cfg(test)]\nmod ");
@@ -44,13 +45,13 @@ mod tests {
         code.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect()
     }
 
-    /// The name that a text begins with.
+    /// The name at the start of a text.
     fn first_name(text: &str) -> &str {
         let end = text.find(|character: char| !character.is_alphanumeric() && character != '_');
         &text[..end.unwrap_or(text.len())]
     }
 
-    /// The paths of a tree such as `a::{b, c::d as e}`, each with the name that it goes by.
+    /// The paths of a tree such as `a::{b, c::d as e}`, each with its local name.
     fn paths(tree: &str, before: &[String], found: &mut Vec<(Names, String)>) {
         let tree = tree.trim_start();
         let Some(list) = tree.strip_prefix('{') else {
@@ -100,7 +101,7 @@ mod tests {
         found.into_iter().map(|(path, _)| path).collect()
     }
 
-    /// What the `use`s of a text bring into its module, and the names there.
+    /// The paths that the `use`s of a text introduce into its module, and their local names.
     fn brought(code: &str) -> Vec<(Names, String)> {
         let mut found = Vec::new();
         for (at, _) in code.match_indices("use ") {
@@ -131,7 +132,7 @@ mod tests {
             }
         }
 
-        /// Adds what the code of a module says; a module that is written out in it is told by its indentation.
+        /// Adds the code of a module. An inline module in it is recognised by its indentation.
         fn add(&mut self, module: &[String], code: &str) {
             let mut own = String::new();
             let mut lines = code.lines();
@@ -156,7 +157,7 @@ mod tests {
             }));
         }
 
-        /// Where that is what a path names.
+        /// The path after all re-exports.
         fn followed(&self, mut path: Names) -> Names {
             for _ in 0..9 {
                 let name = (1..=path.len()).find(|&end| !self.all.contains(&path[..end]));
@@ -168,7 +169,7 @@ mod tests {
             path
         }
 
-        /// What the modules of each folder import of each other.
+        /// The imports between the modules of each folder.
         fn siblings(&self) -> BTreeMap<Names, Imports> {
             let mut folders = BTreeMap::<Names, Imports>::new();
             for (module, path) in &self.named {
@@ -183,7 +184,7 @@ mod tests {
         }
     }
 
-    /// A path from the root of the crate, which `module` wrote.
+    /// A path in `module`, from the root of the crate.
     fn absolute(path: &[String], module: &[String]) -> Names {
         let mut place = module.to_vec();
         for name in path {
@@ -197,7 +198,7 @@ mod tests {
         place
     }
 
-    /// The modules that can be reached from themselves.
+    /// The modules that import themselves through others.
     fn in_circles(imports: &Imports) -> Vec<String> {
         let mut reached = imports.clone();
         for through in imports.keys() {

@@ -1,6 +1,6 @@
-//! Words that make readers guess, in comments of the code and in the docs. Each has the plain ones beside it.
+//! Phrases in comments and docs that readers have to guess at, each with plain alternatives.
 //!
-//! The list is of phrases that were common here once. It grows when another one is found to be a riddle; it is not a style guide.
+//! The list has phrases that were common here, and grows when another one is found. It is not a style guide.
 
 #[cfg(test)]
 mod tests {
@@ -26,7 +26,7 @@ mod tests {
         ("is of no", "say what it has or lacks"),
     ];
 
-    /// Folders and files of the repository that people read.
+    /// Folders and files of the repository that are checked.
     const READ: &[&str] = &[
         "ARCHITECTURE.md",
         "CHANGELOG.md",
@@ -42,7 +42,7 @@ mod tests {
         "python",
     ];
 
-    /// The text of a line that is for people: comments of Rust and shell, all of Python, Markdown and the rest.
+    /// The checked text of a line: comments of Rust, and all text of other files.
     fn prose<'a>(line: &'a str, extension: &str) -> &'a str {
         match extension {
             "rs" => line.split_once("//").map_or("", |(_, comment)| comment),
@@ -50,7 +50,7 @@ mod tests {
         }
     }
 
-    /// The riddles of a text, each with its line number.
+    /// The listed phrases in a text, each with its line number.
     fn riddles(text: &str, extension: &str) -> Vec<(usize, &'static str, &'static str)> {
         let mut found = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -71,7 +71,7 @@ mod tests {
     fn read(path: &Path, found: &mut Vec<String>) {
         if path.is_dir() {
             let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
-            // Built files are not ours.
+            // Build outputs are not checked.
             let is_read =
                 |path: &Path| !path.ends_with("target") && !path.ends_with("corpus") && !path.ends_with("fixtures");
             return entries.filter(|path| is_read(path)).for_each(|path| read(&path, found));

@@ -113,7 +113,7 @@ class Request:
         """The number of sectors."""
     @property
     def handle(self) -> int:
-        """The placement handle that the host gives; 0 where it gives none."""
+        """The placement handle given by the host; 0 if it gives none."""
 
 @final
 class Media:

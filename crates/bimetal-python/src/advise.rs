@@ -26,34 +26,34 @@ pub struct Advice {
 
 #[pymethods]
 impl Advice {
-    /// Everything, as the command line writes it.
+    /// The complete result, in the JSON of the command line.
     fn json(&self) -> PyResult<String> {
         json(&self.answer)
     }
 
-    /// The page. The command is shown as what makes it again.
+    /// The HTML page. It shows the command that reproduces it.
     fn html(&self, py: Python<'_>, command: &str) -> String {
         py.detach(|| html::advice(&self.answer, command))
     }
 
-    /// What was searched, in words.
+    /// A text about the search.
     fn searched(&self) -> String {
         self.answer.searched()
     }
 
-    /// What a reader should know, in words: how it was replayed, how wear is counted, and the notes.
+    /// Texts about the replay, the computation of wear, and the notes.
     fn facts(&self) -> Vec<String> {
         let answer = &self.answer;
         let facts = [format!("every simulation: {}", answer.replayed()), answer.wear_terms()];
         facts.into_iter().chain(answer.notes.iter().cloned()).collect()
     }
 
-    /// What stands in the way, in words.
+    /// Texts about the limiting goals.
     fn binding(&self) -> Vec<String> {
         self.answer.binding()
     }
 
-    /// Name of the response that stands beside price and wear, and what it is.
+    /// Name of the response shown with price and wear, and its meaning.
     fn response(&self) -> (&'static str, String) {
         (response_of(&self.answer.goals).name(), self.answer.response_head())
     }
@@ -63,18 +63,18 @@ impl Advice {
         self.answer.goals.iter().map(ToString::to_string).collect()
     }
 
-    /// What is recommended, or else what is closest.
+    /// The recommended device, or else the closest ones.
     fn chosen(&self) -> Table {
         table(self.answer.listing(self.answer.chosen()))
     }
 
-    /// The best.
+    /// The Pareto front.
     fn front(&self) -> Table {
         table(self.answer.listing(&self.answer.front))
     }
 }
 
-/// Where a text cannot be read, says of which argument it is.
+/// Parses a text. An error names the argument.
 fn read<T>(py: Python<'_>, name: &str, text: &str, parse: impl Fn(&str) -> Result<T, String>) -> PyResult<T> {
     parse(text).map_err(|what| exception(py, "SettingError", &format!("`{name}`: {what}")))
 }
@@ -84,7 +84,7 @@ fn goal(name: &str, text: &str) -> Result<Goal, String> {
     Goal::parse(measure.ok_or_else(|| "there is no such goal".to_owned())?, text)
 }
 
-/// Answers which devices are the cheapest that meet goals. Goals are by the names of options, `prices` is name and text of a file.
+/// Finds the cheapest devices that meet goals. Goals have the names of options, `prices` is name and text of a file.
 #[pyfunction]
 #[pyo3(signature = (
     trace, goals, writes_per_day, chips, schemes, capacity, disk, channels, dies_per_channel, year, prices, price, arrivals,
@@ -152,7 +152,7 @@ fn advise_devices(
     Ok(Advice { answer: answer.map_err(|error| error.raise(py))? })
 }
 
-/// Adds what is here to the module.
+/// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Advice>()?;
     module.add_function(wrap_pyfunction!(advise_devices, module)?)

@@ -1,4 +1,4 @@
-//! What there is, as JSON.
+//! The registries as JSON.
 
 use bimetal_study::catalogue;
 use pyo3::prelude::*;
@@ -47,7 +47,7 @@ fn papers() -> PyResult<String> {
     json(&bimetal_papers::catalogue::papers())
 }
 
-/// Adds what is here to the module.
+/// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_function(wrap_pyfunction!(chips, module)?)?;

@@ -11,13 +11,13 @@ fn device_preset(py: Python<'_>, name: &str) -> PyResult<String> {
     device::preset(name).and_then(|device| device.to_toml()).map_err(|error| error.raise(py))
 }
 
-/// A device file as it is written here.
+/// A device file in the form that this program writes.
 #[pyfunction]
 fn device_file(py: Python<'_>, text: &str) -> PyResult<String> {
     Device::from_toml(text).and_then(|device| device.to_toml()).map_err(|error| error.raise(py))
 }
 
-/// The JSON of a device file, as results have it.
+/// The JSON of a device file, as in results.
 #[pyfunction]
 fn device_json(py: Python<'_>, text: &str) -> PyResult<String> {
     json(&Device::from_toml(text).map_err(|error| error.raise(py))?)
@@ -31,7 +31,7 @@ fn device_from_json(py: Python<'_>, text: &str) -> PyResult<String> {
     device.to_toml().map_err(|error| error.raise(py))
 }
 
-/// Adds what is here to the module.
+/// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device_preset, module)?)?;
     module.add_function(wrap_pyfunction!(device_file, module)?)?;

@@ -16,7 +16,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use serde::Serialize;
 
-/// An error that is an exception of ours.
+/// An error with an exception class of `bimetal`.
 pub trait Raise {
     /// Name of its class in `bimetal`.
     fn class(&self) -> &'static str;
@@ -30,7 +30,7 @@ pub trait Raise {
     }
 }
 
-/// An exception of that class.
+/// An exception of this class.
 pub fn exception(py: Python<'_>, class: &str, message: &str) -> PyErr {
     let made = py.import("bimetal._errors").and_then(|module| module.getattr(class)?.call1((message,)));
     made.map_or_else(|error| error, PyErr::from_value)

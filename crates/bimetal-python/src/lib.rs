@@ -1,7 +1,7 @@
-//! Bimetal for Python: converts arguments, releases the interpreter, calls the study, hands results over as JSON.
+//! Bimetal for Python: converts arguments, releases the interpreter, calls the study, returns results as JSON.
 //!
-//! There is no logic here, but for schemes that are classes of Python ([`own`]). What Python programs see is `python/bimetal`, which makes typed objects of what these functions
-//! return; the JSON is that of the command line.
+//! This crate has no logic, except for schemes that are Python classes ([`own`]). Python programs use `python/bimetal`,
+//! which converts the results of these functions to typed objects. The JSON is that of the command line.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -21,7 +21,7 @@ use bimetal_core::workload;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// What `python/bimetal` is built over. Not for use by itself.
+/// The compiled part of `python/bimetal`. Not for direct use.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     workload::add(bimetal_papers::workload::entries()).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;

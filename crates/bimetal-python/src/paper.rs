@@ -1,4 +1,4 @@
-//! The papers, reproduced.
+//! Reproduction of the papers.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,19 @@ pub struct Reproduction {
 
 #[pymethods]
 impl Reproduction {
-    /// Everything, as the command line writes it.
+    /// The complete result, in the JSON of the command line.
     fn json(&self) -> PyResult<String> {
         json(&self.reproduction)
     }
 
-    /// The figures, as one page. The command is shown as what makes it again.
+    /// The figures as one HTML page. It shows the command that reproduces it.
     fn html(&self, py: Python<'_>, title: &str, command: &str) -> String {
         py.detach(|| papers::figures(title, command, &self.reproduction.figures))
     }
 }
 
-/// Makes the figures of a paper whose names begin so, or all of them, or those of all papers.
+/// Reproduces the figures of a paper whose names begin with one of `figures`, or all its figures, or those of all
+/// papers.
 #[pyfunction]
 #[pyo3(signature = (paper, figures, quick, traces, jobs))]
 fn reproduce(
@@ -49,7 +50,7 @@ fn reproduce(
     Ok(Reproduction { reproduction: made.map_err(|error| error.raise(py))? })
 }
 
-/// Adds what is here to the module.
+/// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Reproduction>()?;
     module.add_function(wrap_pyfunction!(reproduce, module)?)

@@ -1,4 +1,4 @@
-//! Tells Python how far work is.
+//! Reports progress to Python.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::stop::Stop;
 
-/// Calls a function of Python from any thread. What it raises ends the work, as Ctrl-C does.
+/// Calls a Python function from any thread. An exception of the function ends the work, as Ctrl-C does.
 pub struct Teller<'a> {
     stop: &'a Stop,
     tell: Option<Py<PyAny>>,
@@ -15,12 +15,12 @@ pub struct Teller<'a> {
 }
 
 impl<'a> Teller<'a> {
-    /// Of a function of two numbers, or of none.
+    /// Calls `tell`, a function of two numbers, if there is one.
     pub fn new(stop: &'a Stop, tell: Option<Py<PyAny>>) -> Self {
         Self { stop, tell, raised: Mutex::default() }
     }
 
-    /// Says how much is done, and of how much.
+    /// Reports that `done` of `of` parts are done.
     pub fn tell(&self, done: usize, of: usize) {
         if let Some(tell) = &self.tell
             && let Err(error) = Python::attach(|py| tell.call1(py, (done, of)))
@@ -29,16 +29,15 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Whether to go on.
+    /// Whether to continue.
     pub fn flow(&self) -> ControlFlow<()> {
         let has_raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if has_raised { ControlFlow::Break(()) } else { self.stop.flow() }
     }
 
-    /// What came of the work.
+    /// The result of the work.
     ///
-    /// # Errors
-    /// What the function raised.
+    /// # Errors The exception of the function.
     pub fn end<T>(self, result: T) -> PyResult<T> {
         self.raised.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(result), Err)
     }

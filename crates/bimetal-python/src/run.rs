@@ -1,4 +1,4 @@
-//! Replays and what came of them.
+//! Replays and their results.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::own::{self, Class, Errand};
 use crate::stop::{interruptible, interruptible_by};
 use crate::trace::Trace;
 
-/// Schemes side by side, or one alone.
+/// A comparison of schemes, or the result of one scheme.
 #[pyclass(frozen, module = "bimetal._core")]
 pub struct Comparison {
     comparison: compare::Comparison,
-    /// The trace as it was given, for its profile.
+    /// The original trace, for its profile.
     workload: Workload,
 }
 
@@ -31,12 +31,12 @@ pub type Table = (Vec<String>, Vec<Vec<String>>);
 
 #[pymethods]
 impl Comparison {
-    /// Everything, as the command line writes it.
+    /// The complete result, in the JSON of the command line.
     fn json(&self) -> PyResult<String> {
         json(&self.comparison)
     }
 
-    /// The report, as one page. The command is shown as what makes it again.
+    /// The report as one HTML page. It shows the command that reproduces it.
     fn html(&self, py: Python<'_>, command: &str) -> PyResult<String> {
         interruptible(py, |_| {
             let profile = Profile::of(&self.workload.requests, &CurvePlan::default());
@@ -44,12 +44,12 @@ impl Comparison {
         })
     }
 
-    /// What it comes down to, in at most two lines; none for one scheme.
+    /// The verdict, in at most two lines; empty for one scheme.
     fn verdict(&self) -> Vec<String> {
         Verdict::of(&self.comparison.results, &self.ranking()).map_or_else(Vec::new, |verdict| verdict.lines())
     }
 
-    /// What each scheme comes down to, the best first; the title of a group is a row of one cell.
+    /// The main figures of each scheme, the best first. The title of a group is a row of one cell.
     fn headline(&self) -> Table {
         let sheet = headline::sheet(&self.comparison.results, &self.ranking());
         (sheet.flat_heads(), sheet.flat_rows())
@@ -61,12 +61,12 @@ impl Comparison {
         sheet.lines().iter().map(|line| line.text().to_owned()).collect()
     }
 
-    /// What is to be known to read that table.
+    /// Remarks for readers of this table.
     fn remarks(&self) -> Vec<String> {
         headline::remarks(&self.comparison.results, &self.ranking())
     }
 
-    /// Places of the results in the order of that table.
+    /// Indices of the results in the order of this table.
     fn order(&self) -> Vec<usize> {
         self.ranking().groups.into_iter().flat_map(|group| group.places).collect()
     }
@@ -92,8 +92,8 @@ pub fn table(listing: Listing) -> Table {
     (listing.heads, listing.rows)
 }
 
-/// Runs schemes, all that the device allows if none is named, on the device of a device file or one fitted to the trace. Those
-/// of `classes` are known by their names as long as it runs.
+/// Runs schemes on the device of a device file or on one fitted to the trace; all schemes that the device allows if
+/// none is named. The names of `classes` are known while it runs.
 #[pyfunction]
 #[pyo3(signature = (trace, schemes, classes, device, settings, arrivals, repeat, measure, fill, intervals, seeds, jobs))]
 #[expect(clippy::too_many_arguments, reason = "one for each option of the command; called from one place, by name")]
@@ -126,13 +126,13 @@ fn compare_schemes(
         compare::run(&prepared, &replays, seeds, jobs, stop)
     };
     let comparison = interruptible_by(py, &errand.stop, |stop| run(workload, stop))?;
-    // What a class raised comes before what became of the work for that reason.
+    // The exception of a class comes before an error of the work, which it has caused.
     errand.end()?;
     let comparison = comparison.map_err(|error| error.raise(py))?;
     Ok(Comparison { comparison, workload: trace.workload.clone() })
 }
 
-/// Adds what is here to the module.
+/// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Comparison>()?;
     module.add_function(wrap_pyfunction!(compare_schemes, module)?)

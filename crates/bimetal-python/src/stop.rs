@@ -1,4 +1,4 @@
-//! Work without the interpreter, which Ctrl-C ends.
+//! Work without the interpreter, which Ctrl-C can end.
 
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
@@ -12,22 +12,22 @@ use bimetal_papers::lab::LabProgress;
 use bimetal_study::compare;
 use pyo3::prelude::*;
 
-/// How often signals are looked at.
+/// Interval between two checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether work is to end. Copies are about the same work.
+/// Whether work is to end. Clones refer to the same work.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
     is_set: AtomicBool,
-    /// The threads that call Python for the work, one entry for each object that is called.
+    /// The threads that call Python for the work, one entry for each called object.
     callers: Mutex<Vec<u64>>,
 }
 
 impl Stop {
-    /// Whether to go on.
+    /// Whether to continue.
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -37,17 +37,17 @@ impl Stop {
         self.0.is_set.load(Ordering::Relaxed)
     }
 
-    /// The work is to end.
+    /// Ends the work.
     pub fn set(&self) {
         self.0.is_set.store(true, Ordering::Relaxed);
     }
 
-    /// A thread, by the number that Python gives it, begins to call Python.
+    /// A thread, by its number in Python, begins to call Python.
     pub fn enter(&self, thread: u64) {
         self.callers().push(thread);
     }
 
-    /// It calls no longer.
+    /// The thread no longer calls Python.
     pub fn leave(&self, thread: u64) {
         let mut callers = self.callers();
         if let Some(at) = callers.iter().position(|&caller| caller == thread) {
@@ -55,7 +55,7 @@ impl Stop {
         }
     }
 
-    /// Interrupts what those threads do in Python: the code of a scheme may never come to an end.
+    /// Interrupts these threads in Python: the code of a scheme may never end.
     fn interrupt(&self, py: Python<'_>) {
         let callers = self.callers().clone();
         if callers.is_empty() {
@@ -92,25 +92,23 @@ impl bimetal_papers::Progress for Stop {
     fn figure(&self, _paper: &str, _figure: &str, _number: usize, _of: usize) {}
 }
 
-/// Does work on a thread of its own, without the interpreter, while this one looks for signals. When one raises an
-/// exception the work is told to stop and waited for: nothing runs on behind it.
+/// Does work on a separate thread, without the interpreter, while this thread checks for signals. If a signal raises an
+/// exception, the work is told to stop and awaited, so that nothing continues in the background.
 ///
-/// # Errors
-/// What a signal's handler raised.
+/// # Errors The exception of a signal's handler.
 pub fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
     interruptible_by(py, &Stop::default(), work)
 }
 
-/// The same for work that others can stop, too.
+/// The same for work that other threads can stop, too.
 ///
-/// # Errors
-/// What a signal's handler raised.
+/// # Errors The exception of a signal's handler.
 pub fn interruptible_by<T: Send>(py: Python<'_>, stop: &Stop, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
     py.detach(|| {
         thread::scope(|scope| {
             let (end, ended) = channel::<()>();
             let worker = scope.spawn(move || {
-                // Dropped at the end, also that of a panic.
+                // Dropped at the end, also after a panic.
                 let _end = end;
                 work(stop)
             });

@@ -1,4 +1,4 @@
-//! Sweeps: on threads here, or point by point wherever they are sent to.
+//! Sweeps: on threads of this process, or point by point on other machines.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ use crate::error::{Raise, exception, json};
 use crate::progress::Teller;
 use crate::stop::interruptible;
 
-/// What this process keeps between the points that it is sent.
+/// State that this process keeps between points.
 static WORKER: LazyLock<Worker> = LazyLock::new(Worker::default);
 
-/// Runs a point; whatever goes wrong with it is in its row.
+/// Runs a point. An error is in its row.
 #[pyfunction]
 fn run_point(py: Python<'_>, point: &str, folder: PathBuf) -> PyResult<String> {
     let point: Point = serde_json::from_str(point).map_err(|error| {
@@ -58,7 +58,7 @@ fn opened(py: Python<'_>, results: Option<PathBuf>, restart: bool) -> PyResult<O
     opened.map_err(|error| error.raise(py))
 }
 
-/// Counts the points that are done.
+/// Counts the completed points.
 struct Watch<'a> {
     teller: Teller<'a>,
     done: AtomicUsize,
@@ -114,7 +114,7 @@ fn sweep(
 #[pyclass(frozen, module = "bimetal._core")]
 pub struct Sweep {
     study: Study,
-    /// None after the end.
+    /// `None` after the end.
     kept: Mutex<Option<Kept>>,
 }
 
@@ -144,28 +144,28 @@ impl Sweep {
         Ok(Self { study, kept: Mutex::new(Some(kept)) })
     }
 
-    /// How many points there are.
+    /// Number of points.
     fn __len__(&self) -> usize {
         self.study.points.len()
     }
 
-    /// The points that are left: their places and what [`run_point`] takes.
+    /// The remaining points: their indices, and the arguments for [`run_point`].
     fn left(&self, py: Python<'_>) -> PyResult<Vec<(usize, String)>> {
         let places = self.with(py, |kept| Ok(kept.left()))?;
         places.into_iter().map(|(_, at)| Ok((at, json(&self.study.points[at].point)?))).collect()
     }
 
-    /// Keeps the row of a point.
+    /// Saves the row of a point.
     fn keep(&self, py: Python<'_>, at: usize, row: &str) -> PyResult<()> {
         self.with(py, |kept| kept.keep_foreign(at, &self.study.points[at], row))
     }
 
-    /// Keeps that a point's workers were lost.
+    /// Saves that a point's workers were lost.
     fn lose(&self, py: Python<'_>, at: usize, what: &str) -> PyResult<()> {
         self.with(py, |kept| kept.lose(at, &self.study.points[at], what))
     }
 
-    /// Lets go of the results file, and returns the rows.
+    /// Closes the results file, and returns the rows.
     fn end(&self) -> Rows {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         Rows::of(&self.study, kept.map(Kept::into_rows).unwrap_or_default())
@@ -181,7 +181,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// An interrupted sweep has none: which points they are of is not known.
+    /// An interrupted sweep has no rows, because their points are unknown.
     fn of(study: &Study, rows: Vec<Row>) -> Self {
         let rows = if rows.len() == study.points.len() { rows } else { Vec::new() };
         let (rows, left_out) = export::without_left_out(&study.points, rows);
@@ -205,40 +205,40 @@ type Column<'py> = (String, &'static str, Bound<'py, PyList>);
 
 #[pymethods]
 impl Rows {
-    /// What [`Rows::json`] and [`Rows::left_out`] wrote.
+    /// Rows from the output of [`Rows::json`] and [`Rows::left_out`].
     #[new]
     fn new(title: String, rows: &str, left_out: &str) -> PyResult<Self> {
         Ok(Self { title, rows: parsed(rows)?, left_out: parsed(left_out)? })
     }
 
-    /// What the study is about.
+    /// Title of the study.
     fn title(&self) -> &str {
         &self.title
     }
 
-    /// The rows in full.
+    /// The complete rows.
     fn json(&self) -> PyResult<String> {
         json(&self.rows)
     }
 
-    /// Those of points that a device does not allow and that nobody asked for by name.
+    /// The rows of points that a device does not allow and whose scheme was not named.
     fn left_out(&self) -> PyResult<String> {
         json(&self.left_out)
     }
 
-    /// The places of rows that none of their trace beats in all of these, or else in the usual ones.
+    /// The indices of rows that no row of the same trace beats in all of these goals, or by default in the usual ones.
     fn front(&self, goals: Vec<String>) -> PyResult<Vec<usize>> {
         let named = goals.iter().map(|name| name.parse()).collect::<Result<Vec<Goal>, String>>();
         let named = named.map_err(PyValueError::new_err)?;
         Ok(pareto::of_rows(&self.rows, if named.is_empty() { &pareto::USUAL } else { &named }))
     }
 
-    /// Places of rows that are compared with each other.
+    /// Indices of rows that are compared with each other.
     fn groups(&self) -> Vec<Vec<usize>> {
         pareto::groups(&self.rows)
     }
 
-    /// What differs from point to point.
+    /// Labels of rows: the values that differ between points.
     fn labels(&self) -> Vec<String> {
         let varying = Varying::of(&self.rows);
         self.rows.iter().map(|row| varying.short(&row.point)).collect()
@@ -273,13 +273,13 @@ impl Rows {
         self.written(py, |table, to| bimetal_study::sweep::parquet_file::write(table, to))
     }
 
-    /// The page. The command is shown as what makes it again.
+    /// The HTML page. It shows the command that reproduces it.
     fn html(&self, py: Python<'_>, command: &str) -> String {
         py.detach(|| html::sweep(&self.title, &self.rows, self.left_out.len(), command))
     }
 }
 
-/// Adds what is here to the module.
+/// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Sweep>()?;
     module.add_class::<Rows>()?;

@@ -21,19 +21,19 @@ use crate::stop::interruptible;
 #[pyclass(frozen, module = "bimetal._core")]
 pub struct Trace {
     pub workload: Workload,
-    /// Where a command finds the requests.
+    /// Source of the requests for a command.
     pub source: TraceSource,
 }
 
 impl Trace {
-    /// A trace of requests that no command finds.
+    /// A trace of requests that a command cannot find.
     fn of(trace: trace::Trace) -> Self {
         let workload = Workload::of(trace, None);
         let source = TraceSource::in_memory(&workload.facts.name);
         Self { workload, source }
     }
 
-    /// A trace of files, or, without any, the built-in one.
+    /// A trace from files, or the built-in one if there are none.
     fn opened(trace: trace::Trace, paths: &[PathBuf], options: &Options, limit: Option<usize>) -> Self {
         let workload = Workload::of(trace, limit);
         let source = TraceSource::opened(&workload.facts.name, paths, options, limit.map(|limit| limit as u64));
@@ -103,7 +103,7 @@ impl Trace {
         opened.map_err(|error: input::InputError| error.raise(py))
     }
 
-    /// The trace inside the program.
+    /// The built-in trace.
     #[staticmethod]
     #[pyo3(signature = (limit))]
     fn sample(py: Python<'_>, limit: Option<usize>) -> PyResult<Self> {
@@ -111,7 +111,7 @@ impl Trace {
         opened.map_err(|error| error.raise(py))
     }
 
-    /// A trace of columns of equal length.
+    /// A trace from columns of equal length.
     #[staticmethod]
     fn from_columns(
         py: Python<'_>,
@@ -131,7 +131,8 @@ impl Trace {
         made.map_err(|error| error.raise(py))
     }
 
-    /// A trace of a data frame with columns of these names, and of these units if their types have one. `cells` gives a column.
+    /// A trace from a data frame with columns of these names, and of these units if their types have one. `cells`
+    /// returns a column.
     #[staticmethod]
     #[pyo3(signature = (name, columns, time_unit, names, cells))]
     fn from_table(
@@ -178,17 +179,17 @@ impl Trace {
         self.workload.requests.len()
     }
 
-    /// What is said of it in results, as JSON.
+    /// Its description in results, as JSON.
     fn facts(&self) -> PyResult<String> {
         json(&self.workload.facts)
     }
 
-    /// What a user should know of it.
+    /// Warnings about the trace.
     fn warnings(&self) -> Vec<String> {
         self.workload.warnings.clone()
     }
 
-    /// What it is like, as JSON.
+    /// Its profile, as JSON.
     #[pyo3(signature = (curve_points, sample))]
     fn profile(&self, py: Python<'_>, curve_points: u32, sample: Option<f64>) -> PyResult<String> {
         let curves = CurvePlan { points: curve_points, sampling_rate: sample };
@@ -207,7 +208,7 @@ impl Trace {
     }
 }
 
-/// Adds what is here to the module.
+/// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Trace>()
 }

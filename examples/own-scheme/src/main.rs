@@ -1,4 +1,4 @@
-//! All commands of `bimetal`, with one scheme more.
+//! All commands of `bimetal`, with one additional scheme.
 
 mod sizes;
 

@@ -1,7 +1,8 @@
 //! `by-size`: one region, page-mapped, three streams: pages of small writes, pages of large ones, and pages that are copied.
 //!
-//! What is written in small pieces is soon written again; what is written in large ones stays. If each kind has blocks of its own, those
-//! of the first kind are nearly empty when they are collected. A page is of a large write if it follows on enough others.
+//! Data of small writes are overwritten soon; data of large writes stay valid. If each kind has its own blocks, blocks
+//! of the first kind are nearly empty when they are collected. A page belongs to a large write if enough consecutive
+//! pages were written before it.
 
 use std::ops::Range;
 
@@ -27,7 +28,7 @@ bimetal_core::parameters! {
     SPEC.name;
     /// Parameters of `by-size`.
     pub struct Parameters {
-        /// Pages written one after the other from which on they are those of a large write.
+        /// Number of consecutively written pages from which they count as a large write.
         pub large_pages: u32 = 8, in 1..=1_000_000;
         /// Erased blocks of a die at or below which it is collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
@@ -53,7 +54,7 @@ pub struct BySize {
 }
 
 impl Separation<STREAMS> for BySize {
-    /// All copies go to the last stream, and each die is collected by itself.
+    /// All copies go to the last stream, and each die is collected separately.
     const POOLED: bool = false;
 
     fn written(&mut self, logical: u32, _: Option<usize>) -> usize {

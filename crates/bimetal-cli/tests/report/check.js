@@ -1,4 +1,4 @@
-// Looks at a report as a reader would, and tells the page around it what is wrong.
+// Checks a report in its form for readers, and reports errors to the page around it.
 "use strict";
 (() => {
   const problems = [];
@@ -13,7 +13,7 @@
   const all = (root, selector) => [...root.querySelectorAll(selector)];
   const name = (element) => `"${element.textContent.trim().slice(0, 40)}"`;
 
-  // Every series has as many marks, bars or lines as it has points.
+  // Every series has one mark, bar or line for each point.
   function drawn(place) {
     const title = place.id;
     if (!place.querySelector(".main-svg")) return say(`${title} is not drawn`);
@@ -44,7 +44,7 @@
     return width > least && height > least;
   }
 
-  // The lines of all texts that can be seen, as far as they can be without scrolling sideways.
+  // The lines of all visible texts, clipped to the part that is visible without scrolling sideways.
   function texts() {
     const found = [];
     const add = (element, rect, frame) => {

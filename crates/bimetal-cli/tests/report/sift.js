@@ -1,4 +1,4 @@
-// Sorts and filters the table of a sweep, and complains where that does not come out.
+// Sorts and filters the table of a sweep, and reports wrong results.
 "use strict";
 addEventListener("load", () => {
   const complain = (what) => console.error(`sift: ${what}`);

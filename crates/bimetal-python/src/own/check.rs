@@ -1,5 +1,5 @@
-//! A scheme in Python, held to what every scheme is: data come back as they were written, and the same requests lead to the same
-//! operations.
+//! Checks a scheme in Python against the requirements of every scheme: reads return the written data, and the same
+//! requests lead to the same operations.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{Class, regions_of};
 use crate::error::exception;
 use crate::stop::interruptible_by;
 
-/// Serves random requests on small devices of all shapes, filled and not.
+/// Serves random requests on small devices of all shapes, filled and erased.
 #[pyfunction]
 fn check_scheme(py: Python<'_>, scheme: Class, requests: u64, seed: u64) -> PyResult<()> {
     let wrong = |what: String| exception(py, "SchemeError", &what);
@@ -41,7 +41,7 @@ fn check_scheme(py: Python<'_>, scheme: Class, requests: u64, seed: u64) -> PyRe
     Ok(())
 }
 
-/// Adds what is here to the module.
+/// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_scheme, module)?)
 }

@@ -1,7 +1,8 @@
-//! A scheme that is an object of Python.
+//! A scheme that is a Python object.
 //!
-//! The object is called once for each page of a request, with the [`Media`] that record what it asks for, and that is performed after
-//! each call. What goes wrong ends the work: the scheme does nothing from then on, and the error waits in the [`Errand`] for the caller.
+//! The object is called once for each page of a request, with the [`Media`] that record its operations. These are
+//! performed after each call. An error ends the work: the scheme does nothing from then on, and the error is kept in
+//! the [`Errand`] for the caller.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +22,7 @@ use super::recorder::{Recorder, Step, Task};
 use crate::error::{exception, json};
 use crate::stop::Stop;
 
-/// Work in which schemes of Python take part: one call of `compare` or of another function.
+/// Work with schemes in Python: one call of `compare` or of another function.
 #[derive(Debug, Default)]
 pub struct Errand {
     pub stop: Stop,
@@ -29,26 +30,26 @@ pub struct Errand {
 }
 
 impl Errand {
-    /// Ends the work with an error, unless another one has already.
+    /// Ends the work with an error, unless it has already ended with another one.
     fn fail(&self, error: PyErr) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         let late = if failure.is_none() { failure.replace(error) } else { Some(error) };
         drop(failure);
-        // Its end may run code of Python, which another thread may have to wait for: not while the lock is held.
+        // Dropping it may run Python code, which may have to wait for another thread. So the lock is not held here.
         drop(late);
         self.stop.set();
     }
 
-    /// What ended the work, if anything did.
+    /// Fails if the work was ended by an error.
     ///
     /// # Errors
-    /// That.
+    /// The error that ended the work.
     pub fn end(&self) -> PyResult<()> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 }
 
-/// What is called.
+/// The methods of the object.
 struct Hooks {
     write: Py<PyAny>,
     read: Py<PyAny>,
@@ -60,17 +61,17 @@ struct Hooks {
 
 /// The scheme.
 pub struct Guest {
-    /// What messages call it: its name, and the device where that is not the caller's.
+    /// Its name in messages, with the device if that is not the caller's.
     title: String,
     hooks: Hooks,
     media: Py<Media>,
     layout: Arc<Layout>,
     errand: Arc<Errand>,
-    /// The thread of its calls.
+    /// The thread that calls it.
     thread: u64,
     /// Requests so far.
     served: u64,
-    /// The names of its figures, once it has told them.
+    /// The names of its figures, once it has reported them.
     figures: Mutex<Option<Vec<&'static str>>>,
     steps: Vec<Step>,
     run: Vec<Ppa>,
@@ -79,8 +80,7 @@ pub struct Guest {
 impl Guest {
     /// Makes an object of a class on a device.
     ///
-    /// # Errors
-    /// Why the device does not suit it. If its constructor raised, the errand has what it raised.
+    /// # Errors The reason why the device is not suitable. If its constructor raised an exception, the errand has it.
     pub fn new(class: &Py<PyAny>, title: String, shape: &Shape, errand: Arc<Errand>) -> Result<Self, String> {
         let layout = Arc::new(Layout::of(shape)?);
         let made = Python::attach(|py| {
@@ -121,7 +121,7 @@ impl Guest {
         Ok((hooks, media, thread))
     }
 
-    /// Calls a hook for a task, and performs what it asked for.
+    /// Calls a method for a task, and performs its operations.
     fn call<M: Seam>(
         &mut self,
         py: Python<'_>,
@@ -135,7 +135,7 @@ impl Guest {
         let result = hook(&self.hooks).call1(py, (recorder, number));
         let ended =
             recorder.try_borrow_mut().map_err(|error| Fault::Raised(error.into()))?.recorder.end(&mut self.steps);
-        // What was raised says where; what was recorded is known also where the scheme caught it.
+        // The exception has the line. A broken rule is recorded even if the scheme caught the exception.
         result.map_err(Fault::Raised)?;
         ended.map_err(Fault::Broken)?;
         perform(media, &self.layout, &self.steps, span, &mut self.run);
@@ -203,15 +203,15 @@ impl Drop for Guest {
     }
 }
 
-/// What ended a call.
+/// Error of a call.
 enum Fault {
     /// An exception.
     Raised(PyErr),
-    /// A rule that was broken.
+    /// A broken rule.
     Broken(String),
 }
 
-/// An exception that says where it was, with the original one as its cause.
+/// An exception with the place of the error, and the original exception as its cause.
 fn failure(py: Python<'_>, place: &str, fault: Fault) -> PyErr {
     let error = match fault {
         Fault::Broken(what) => return exception(py, "SchemeError", &format!("{place}: {what}")),
@@ -230,7 +230,7 @@ fn failure(py: Python<'_>, place: &str, fault: Fault) -> PyErr {
     raised
 }
 
-/// A text that lives as long as the program: the names of figures are few.
+/// A text with the lifetime of the program. There are only a few names of figures.
 pub fn interned(text: &str) -> &'static str {
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,7 +242,7 @@ pub fn interned(text: &str) -> &'static str {
 }
 
 impl Save for Guest {
-    /// Objects of Python are not saved: the scheme is only simulated.
+    /// Python objects are not saved: the scheme is only simulated.
     fn save(&self, _: &mut Vec<u8>) {}
 }
 

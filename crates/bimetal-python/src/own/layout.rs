@@ -1,8 +1,8 @@
-//! A device as schemes in Python see it: pages of one size, and blocks that are numbered through all regions.
+//! A device for schemes in Python: pages of one size, and blocks numbered across all regions.
 //!
-//! A page is as large as the largest flash page of the device. In a region of smaller flash pages it is several of them, which follow
-//! each other in one block. A *place* is where a page can lie: the block's number times the pages of the largest block, plus the
-//! position in the block.
+//! A page is as large as the largest flash page of the device. In a region of smaller flash pages it consists of
+//! several consecutive ones in one block. A *place* is the position of a page: the block's number times the pages of
+//! the largest block, plus the position in the block.
 
 use bimetal_core::chip::CellMode;
 use bimetal_core::scheme::Shape;
@@ -23,11 +23,11 @@ pub struct Tier {
     pub pieces: u32,
     /// The number of its first block.
     first: u32,
-    /// Pages of a block in native and in SLC mode; 0 where the chip has no SLC mode.
+    /// Pages of a block in native and in SLC mode; 0 if the chip has no SLC mode.
     pages: [u32; 2],
 }
 
-/// A region as `__init__` of a scheme is told of it.
+/// Description of a region for `__init__` of a scheme.
 #[derive(Debug, Serialize)]
 pub struct Facts {
     cell: &'static str,
@@ -54,8 +54,7 @@ pub struct Layout {
 impl Layout {
     /// The layout of a device.
     ///
-    /// # Errors
-    /// Why it has none, and what to do about it.
+    /// # Errors The reason why it has none, and the remedy.
     pub fn of(shape: &Shape) -> Result<Self, String> {
         let sizes = shape.regions.iter().map(|region| region.geometry.page_sectors());
         let page_sectors = sizes.max().ok_or("it has no region")?;
@@ -102,13 +101,13 @@ impl Layout {
         self.tier(block).pages[mode as usize]
     }
 
-    /// The region of a place, and the first of its flash pages, which follow each other.
+    /// The region of a place, and the first of its consecutive flash pages.
     pub fn flash(&self, place: u32) -> (&Tier, Ppa) {
         let tier = self.tier(self.block_of(place));
         (tier, tier.geometry.ppa(tier.block(self.block_of(place)), place % self.stride * tier.pieces))
     }
 
-    /// What `__init__` of a scheme is told of the regions.
+    /// The descriptions of the regions for `__init__` of a scheme.
     pub fn facts(&self, shape: &Shape) -> Vec<Facts> {
         let fact = |(tier, region): (&Tier, &bimetal_core::scheme::RegionShape)| Facts {
             cell: region.chip.cell.name(),

@@ -1,4 +1,4 @@
-//! The media that a scheme in Python is handed: its verbs are recorded, and performed when the call has ended.
+//! The media for a scheme in Python: operations are recorded, and performed when the call has ended.
 
 use bimetal_core::chip::CellMode;
 use bimetal_core::media::{Cause, Stream};
@@ -12,7 +12,7 @@ use crate::error::exception;
 #[pyclass(frozen, get_all, module = "bimetal._core")]
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Requests that the scheme was asked to serve before, also in earlier passes of the trace.
+    /// Number of earlier requests, including those of earlier passes of the trace.
     number: u64,
     /// `read`, `write` or `trim`.
     op: &'static str,
@@ -20,12 +20,12 @@ pub struct Request {
     sector: u64,
     /// The number of sectors.
     sectors: u32,
-    /// The placement handle that the host gives; 0 where it gives none.
+    /// The placement handle given by the host; 0 if it gives none.
     handle: u8,
 }
 
 impl Request {
-    /// A request, and the number of those before it.
+    /// A request, with the number of earlier requests.
     pub fn of(number: u64, request: &request::Request) -> Self {
         let op = match request.op {
             Op::Read => "read",
@@ -46,7 +46,7 @@ impl std::fmt::Display for Request {
 /// The flash of a device, as a scheme in Python uses it.
 #[pyclass(module = "bimetal._core")]
 pub struct Media {
-    /// What records the operations.
+    /// The recorder of the operations.
     pub recorder: Recorder,
     /// The request being served.
     pub request: Option<Request>,
@@ -73,14 +73,14 @@ fn stream_of(py: Python<'_>, number: usize) -> PyResult<Stream> {
 
 #[pymethods]
 impl Media {
-    /// Programs the page that the host writes, in the next free page of a block; returns its place.
+    /// Programs the page that the host writes to the next free page of a block; returns its place.
     #[pyo3(signature = (block, *, stream=0))]
     fn program(&mut self, py: Python<'_>, block: u32, stream: usize) -> PyResult<u32> {
         let stream = stream_of(py, stream)?;
         broken(py, self.recorder.program(block, stream))
     }
 
-    /// Programs a page that holds nothing of the host's; returns its place.
+    /// Programs a page without host data; returns its place.
     #[pyo3(signature = (block, *, cause="gc", stream=0))]
     fn pad(&mut self, py: Python<'_>, block: u32, cause: &str, stream: usize) -> PyResult<u32> {
         let (stream, cause) = (stream_of(py, stream)?, cause_of(py, cause)?);
@@ -94,14 +94,14 @@ impl Media {
         broken(py, self.recorder.copy(place, block, stream, cause))
     }
 
-    /// Reads the page at a place: for the host, or with another cause for the scheme.
+    /// Reads the page at a place: for the host, or for the scheme with another cause.
     #[pyo3(signature = (place, *, cause="host"))]
     fn read(&mut self, py: Python<'_>, place: u32, cause: &str) -> PyResult<()> {
         let cause = cause_of(py, cause)?;
         broken(py, self.recorder.read(place, cause))
     }
 
-    /// Erases a block, which is programmed in SLC mode afterwards or in its native one.
+    /// Erases a block, which is then programmed in SLC mode or in its native mode.
     #[pyo3(signature = (block, *, slc=false, cause="gc"))]
     fn erase(&mut self, py: Python<'_>, block: u32, slc: bool, cause: &str) -> PyResult<()> {
         let cause = cause_of(py, cause)?;
@@ -109,12 +109,12 @@ impl Media {
         broken(py, self.recorder.erase(block, mode, cause))
     }
 
-    /// Where the valid copy of a page of the host is; `None` if it has no data.
+    /// The place of the valid copy of a host page; `None` if it has no data.
     fn place(&self, page: u32) -> Option<u32> {
         self.recorder.place(page)
     }
 
-    /// The page whose newest data a place holds; `None` if its content is old or none of the host's.
+    /// The page whose newest data are at a place; `None` if its content is old or not host data.
     fn page(&self, place: u32) -> Option<u32> {
         self.recorder.page(place)
     }
@@ -134,7 +134,7 @@ impl Media {
         broken(py, self.recorder.block(block)).map(|(_, room, _)| room)
     }
 
-    /// How often the scheme has erased a block.
+    /// Number of erases of a block by the scheme.
     fn erases(&mut self, py: Python<'_>, block: u32) -> PyResult<u32> {
         broken(py, self.recorder.block(block)).map(|(_, _, erases)| erases)
     }

@@ -1,9 +1,10 @@
-//! Schemes that are classes of Python, for small studies.
+//! Schemes that are Python classes, for small studies.
 //!
-//! A scheme is compiled for every type of media, and an object of Python cannot hold a reference into the simulation. So the object
-//! talks to a recorder: the verbs of the seam return nothing that a scheme decides by, and can be performed when the call has ended.
-//! [`recorder`] finds out at once what is against the rules, where the author's own line is still on the stack; [`guest`] is the scheme
-//! between the two; [`perform`] does what was recorded. The registry has such a scheme on loan while a function runs.
+//! A scheme is compiled for every type of media, and a Python object cannot hold a reference into the simulation. So
+//! the object calls a recorder: the media operations return nothing on which a scheme's decisions depend, and can be
+//! performed when the call has ended. [`recorder`] detects broken rules at once, while the author's line is still on
+//! the stack. [`guest`] is the scheme between the two, and [`perform`] performs the recorded operations. The scheme is
+//! lent to the registry while a function runs.
 
 mod check;
 mod guest;
@@ -27,8 +28,7 @@ pub type Class = (String, String, Py<PyAny>);
 
 /// Lends classes to the registry, for an errand.
 ///
-/// # Errors
-/// A name that is taken, regions that no device has.
+/// # Errors The name is already taken, or no device has these regions.
 pub fn lend(py: Python<'_>, classes: Vec<Class>, errand: &Arc<Errand>) -> PyResult<Vec<Loan>> {
     classes.into_iter().map(|class| lend_one(py, class, errand)).collect()
 }
@@ -51,7 +51,7 @@ fn lend_one(py: Python<'_>, class: Class, errand: &Arc<Errand>) -> PyResult<Loan
     scheme::lend(entry).map_err(|error| wrong(format!("{error}, or wait for the other one's end")))
 }
 
-/// The regions that a class asks for.
+/// The regions that a class requires.
 fn regions_of(class: &Class) -> Result<Regions, String> {
     const KNOWN: [Regions; 3] = [Regions::One, Regions::FastAndSlow, Regions::DualMode];
     KNOWN.into_iter().find(|&known| catalogue::regions(known) == class.1).ok_or_else(|| {
@@ -60,7 +60,7 @@ fn regions_of(class: &Class) -> Result<Regions, String> {
     })
 }
 
-/// The registry line of a class. It lives as long as the program, and classes of the same line share it.
+/// The registry line of a class. It has the lifetime of the program, and classes with equal lines share it.
 fn spec(class: &Class) -> Result<&'static SchemeSpec, String> {
     static KNOWN: Mutex<Vec<&'static SchemeSpec>> = Mutex::new(Vec::new());
     let (name, regions) = (interned(&class.0), regions_of(class)?);
@@ -81,7 +81,7 @@ fn spec(class: &Class) -> Result<&'static SchemeSpec, String> {
     Ok(spec)
 }
 
-/// Adds what is here to the module.
+/// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<media::Media>()?;
     module.add_class::<media::Request>()?;

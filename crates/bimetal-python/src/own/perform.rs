@@ -1,4 +1,4 @@
-//! Performs on real media what was recorded.
+//! Performs recorded operations on real media.
 
 use bimetal_core::media::{Cause, Media, PageMerge};
 use bimetal_core::units::{Ppa, Span};
@@ -10,7 +10,7 @@ use super::recorder::Step;
 #[derive(Clone, Copy)]
 struct Source<D> {
     data: D,
-    /// First sector of the data that belongs to it.
+    /// First sector of the data for this part.
     from: u32,
     /// First sector within the page.
     first: u32,
@@ -53,7 +53,7 @@ pub fn perform<M: Media>(media: &mut M, layout: &Layout, steps: &[Step], span: O
     }
 }
 
-/// Reads what the host leaves of a page that it writes in part.
+/// Reads the remaining part of a page that the host writes in part.
 fn merge<M: Media>(media: &mut M, layout: &Layout, from: u32, sources: &mut Vec<Source<M::Data>>) {
     let (tier, page) = layout.flash(from);
     let sectors = tier.geometry.page_sectors();
@@ -80,7 +80,7 @@ fn parts<D: Copy>(sources: &[Source<D>], begin: u32, page_sectors: u32) -> PageM
     merge
 }
 
-/// Reads a page, only the flash pages that the host asks for if it asks for it.
+/// Reads a page. For a read of the host, reads only the requested flash pages.
 fn read<M: Media>(media: &mut M, layout: &Layout, from: u32, cause: Cause, span: Option<Span>) {
     let (tier, page) = layout.flash(from);
     let sectors = tier.geometry.page_sectors();
@@ -98,7 +98,7 @@ fn read<M: Media>(media: &mut M, layout: &Layout, from: u32, cause: Cause, span:
     }
 }
 
-/// Copies pages that follow each other to a block, as one operation if they stay in their region. Returns the number of steps.
+/// Copies consecutive pages to a block, as one operation if they stay in their region. Returns the number of steps.
 fn copy<M: Media>(media: &mut M, layout: &Layout, steps: &[Step], run: &mut Vec<Ppa>) -> usize {
     let Some(&Step::Copy { from, to, stream, cause }) = steps.first() else { return 1 };
     let ((source, _), (target, first)) = (layout.flash(from), layout.flash(to));

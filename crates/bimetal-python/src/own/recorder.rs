@@ -1,8 +1,10 @@
-//! What a scheme in Python asks for: recorded, and held to the rules of flash and to the data that the host has written.
+//! Records the operations of a scheme in Python, and checks them against the rules of flash and the data written by the
+//! host.
 //!
-//! For every place there is the page that was programmed there, and whether it is the newest copy of the page. So it is known at once
-//! what a read would give, and what an erase would lose. The newest copies of a page are a list, the last one first: `home` has its
-//! beginning and `older` the rest. A page has several of them after a copy, until the block of the first is erased.
+//! For every place it knows the programmed page, and whether it is a newest copy of this page. So it knows at once what
+//! a read would return and what an erase would lose. The newest copies of a page form a list, the last one first:
+//! `home` has its beginning and `older` the rest. A page has several of them after a copy, until the block of the first
+//! is erased.
 
 use std::sync::Arc;
 
@@ -11,27 +13,27 @@ use bimetal_core::media::{Cause, Stream};
 
 use super::layout::{Layout, NONE};
 
-/// An operation that is to be performed.
+/// A recorded operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// Reads the copy of the page being written that is overwritten in part.
+    /// Reads the old copy of the page being written, which is overwritten in part.
     Merge { from: u32 },
     /// Programs the page being written.
     Program { to: u32, stream: Stream },
-    /// Programs a page that is none of the host's.
+    /// Programs a page without host data.
     Pad { to: u32, stream: Stream, cause: Cause },
     /// Copies a page.
     Copy { from: u32, to: u32, stream: Stream, cause: Cause },
-    /// Reads a page, which answers the host if it asked for one and the cause is the host.
+    /// Reads a page. With the host as its cause, the read answers the host's request.
     Read { from: u32, cause: Cause },
     /// Erases a block.
     Erase { block: u32, mode: CellMode, cause: Cause },
 }
 
-/// What the scheme is called for.
+/// Purpose of a call of the scheme.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Task {
-    /// Nothing: it is not being called.
+    /// It is not being called.
     None,
     /// The host writes a page, all of it or a part.
     Write { page: u32, is_whole: bool },
@@ -46,9 +48,9 @@ pub enum Task {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     mode: CellMode,
-    /// Pages that are programmed.
+    /// Number of programmed pages.
     written: u32,
-    /// Pages whose last newest copy is here.
+    /// Number of pages whose last newest copy is here.
     valid: u32,
     erases: u32,
 }
@@ -58,9 +60,9 @@ struct Block {
 pub struct Recorder {
     layout: Arc<Layout>,
     blocks: Vec<Block>,
-    /// By place: the page that was programmed there since the erase.
+    /// By place: the page programmed there since the erase.
     held: Vec<u32>,
-    /// By place: whether that is a newest copy of the page.
+    /// By place: whether it is a newest copy of the page.
     is_newest: Vec<bool>,
     /// By place of a newest copy: the one before it.
     older: Vec<u32>,
@@ -68,9 +70,9 @@ pub struct Recorder {
     home: Vec<u32>,
     task: Task,
     steps: Vec<Step>,
-    /// Steps of one call, at most.
+    /// Maximum number of steps of a call.
     limit: usize,
-    /// The first rule that was broken.
+    /// The first broken rule.
     broken: Option<String>,
 }
 
@@ -111,8 +113,7 @@ impl Recorder {
 
     /// The call has ended. Exchanges the steps for an empty list.
     ///
-    /// # Errors
-    /// What was broken during the call, or was not done.
+    /// # Errors A rule was broken during the call, or a required operation is missing.
     pub fn end(&mut self, steps: &mut Vec<Step>) -> Result<(), String> {
         let task = std::mem::replace(&mut self.task, Task::None);
         if let Some(broken) = self.broken.take() {
@@ -148,7 +149,7 @@ impl Recorder {
         Ok(to)
     }
 
-    /// Programs a page that holds nothing of the host's. Returns the place.
+    /// Programs a page without host data. Returns the place.
     ///
     /// # Errors
     /// The block has no free page.
@@ -160,8 +161,7 @@ impl Recorder {
 
     /// Copies a page to the next free one of a block. Returns the place.
     ///
-    /// # Errors
-    /// There is nothing at the place, or the block has no free page.
+    /// # Errors The place has no page, or the block has no free page.
     pub fn copy(&mut self, from: u32, block: u32, stream: Stream, cause: Cause) -> Result<u32, String> {
         self.check_programmed(from)?;
         let to = self.take(block)?;
@@ -176,8 +176,7 @@ impl Recorder {
 
     /// Reads a page; with the host as its cause it answers the host.
     ///
-    /// # Errors
-    /// There is nothing at the place, or not what the host asks for.
+    /// # Errors The place has no page, or not the page that the host requests.
     pub fn read(&mut self, from: u32, cause: Cause) -> Result<(), String> {
         self.check_programmed(from)?;
         self.check_limit()?;
@@ -226,7 +225,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Where the last newest copy of a page is.
+    /// The place of the last newest copy of a page.
     pub fn place(&self, page: u32) -> Option<u32> {
         self.home.get(page as usize).copied().filter(|&place| place != NONE)
     }
@@ -307,7 +306,7 @@ impl Recorder {
         Ok(place)
     }
 
-    /// A place by the names that a reader knows.
+    /// A place in the terms of messages.
     fn named(&self, place: u32) -> String {
         format!("place {place} (page {} of block {})", place % self.layout.stride, self.layout.block_of(place))
     }
@@ -317,7 +316,7 @@ impl Recorder {
         &mut self.blocks[block as usize].valid
     }
 
-    /// The copies of a page are no longer what the host wrote last.
+    /// Marks the copies of a page as old.
     fn forget(&mut self, page: u32) {
         let mut place = std::mem::replace(&mut self.home[page as usize], NONE);
         if place != NONE {
@@ -329,7 +328,7 @@ impl Recorder {
         }
     }
 
-    /// A newest copy of a page, after the others.
+    /// Adds a newest copy of a page to the list.
     fn add_copy(&mut self, page: u32, place: u32) {
         let before = std::mem::replace(&mut self.home[page as usize], place);
         if before != NONE {
@@ -340,7 +339,7 @@ impl Recorder {
         self.older[place as usize] = before;
     }
 
-    /// A newest copy goes. Returns whether there is another one.
+    /// Removes a newest copy. Returns whether there is another one.
     fn drop_copy(&mut self, place: u32) -> bool {
         let (page, before) = (self.held[place as usize] as usize, self.older[place as usize]);
         let last = self.home[page];
