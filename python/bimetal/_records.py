@@ -83,7 +83,7 @@ class Advice(Record):
     sensitivity: tuple[Sensitivity, ...]
     #: Every simulated device, in the order of simulation.
     simulated: tuple[Choice, ...]
-    #: Whole drives on the market instead of a composed device; none if the user wants none.
+    #: Whole drives on the market instead of a composed device; none if the user excludes them.
     drives: DrivesToBuy | None
 
 
@@ -230,7 +230,7 @@ class Comparison(Record):
     trace_digest: str
     #: Addresses of the trace on the devices.
     addresses: Addresses
-    #: How it was replayed.
+    #: The replay.
     replay: ReplayFacts
     #: Caveats that a user should know before trusting a figure.
     warnings: tuple[str, ...]
@@ -372,7 +372,7 @@ class DrivesToBuy(Record):
     too_small: tuple[str, ...]
     #: Drives whose flash has no price in the year of the prices.
     unpriced: tuple[str, ...]
-    #: Drives whose simulation failed, and why.
+    #: Drives whose simulation failed, with the reasons.
     failed: tuple[str, ...]
 
 
@@ -1170,13 +1170,13 @@ class SweepPoint(Record):
     scheme: str
     #: Settings of the device and of the scheme. The scheme has every parameter among them.
     set: dict[str, str]
-    #: How the requests are replayed.
+    #: The replay of the requests.
     replay: SweepReplay
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepReplay(Record):
-    """How requests are replayed."""
+    """Parameters of a replay."""
 
     #: ``closed:DEPTH`` or ``trace:SPEED``.
     arrivals: str

@@ -1,10 +1,10 @@
 //! Speed of hit-rate curves, and of tracking reuse distances beside a replay.
 //!
 //! *Curves*: 20 cache sizes from ten million requests of 4 KiB over 64 GiB, on one core, from requests in memory to
-//! figures: sampled at a rate of 0.01, as `mrcProfiler` of libCacheSim does the same, and exact.
+//! figures: sampled at a rate of 0.01, as by `mrcProfiler` of libCacheSim, and exact.
 //!
-//! *Tracking*: each page of a replay's requests goes through a tracker as deep as the device. What that adds to the
-//! time of the replay of a page map is what a scheme pays that follows its hit rates.
+//! *Tracking*: each page of a replay's requests goes through a tracker as deep as the device. The additional time in
+//! the replay of a page map is the cost for a scheme that tracks its hit rates.
 
 #![allow(clippy::expect_used, reason = "a bench that cannot be set up has nothing to measure")]
 
@@ -34,7 +34,7 @@ fn requests(workload: &str, settings: &[(&str, &str)]) -> Vec<Request> {
     workload::build(workload, &settings, 1).expect("the workload is sound").collect()
 }
 
-/// The least of a few times, in seconds.
+/// The shortest of a few durations, in seconds.
 fn seconds<T>(mut work: impl FnMut() -> T) -> f64 {
     let times = (0..RUNS).map(|_| {
         let started = Instant::now();
@@ -44,8 +44,8 @@ fn seconds<T>(mut work: impl FnMut() -> T) -> f64 {
     times.fold(f64::INFINITY, f64::min)
 }
 
-/// Reuse distances of the pages that a scheme is asked for, counted before it serves them, or not: then it is what the
-/// others are held against.
+/// A scheme whose requested pages are counted by a tracker of reuse distances before they are served. Without a tracker
+/// it is the reference for the others.
 struct Tracked {
     scheme: Box<dyn Scheme<SimMedia>>,
     tracker: Option<ReuseTracker>,
@@ -96,7 +96,8 @@ impl Scheme<SimMedia> for Tracked {
     }
 }
 
-/// A device of a scheme for `pages` pages: MLC with 10 % spare area, or a disk, and an eighth of it in SLC before it.
+/// A device of a scheme for `pages` pages: MLC with 10 % spare area, or a disk, behind an SLC region of an eighth of
+/// its size.
 fn device(spec: &SchemeSpec, pages: u32) -> (Vec<SimRegion>, Vec<Volume>) {
     let region = |chip: &str, block_pages: u32, blocks: u32| SimRegion {
         chip: chip::find(chip).expect("the catalogue has it"),
@@ -150,7 +151,7 @@ fn curves() {
     }
 }
 
-/// Trackers as deep as the device beside a page map, the fastest scheme; then schemes that track for themselves, as
+/// Trackers as deep as the device in front of a page map, the fastest scheme; then schemes with their own trackers, as
 /// deep as their fast flash.
 fn tracking() {
     println!("\n{:<12} {:<10} {:<18} {:>12} {:>8}", "workload", "scheme", "tracking", "M requests/s", "share");

@@ -1,6 +1,6 @@
 //! Speed of the trace decoders: the excerpts among the core's test fixtures, each repeated to 64 MB, on one core.
 //!
-//! Repeating an excerpt makes its times run backwards at every seam, so the figures include a sort.
+//! Times of a repeated excerpt start again at each repetition, so the figures include a sort.
 
 use std::fs;
 use std::hint::black_box;
@@ -67,7 +67,7 @@ fn main() {
     println!("{:<12} {:<34} {:>12} {:>8.0}", "(memory)", "a fresh buffer of that size, copied", requests, rate);
 }
 
-/// The best of a few copies into fresh memory, in MB/s: what loading requests cannot beat.
+/// The best of a few copies into fresh memory, in MB/s: an upper bound for loading requests.
 fn fill_speed(requests: &[Request]) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..RUNS {

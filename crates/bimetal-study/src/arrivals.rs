@@ -45,7 +45,7 @@ pub fn name(arrivals: Arrivals) -> String {
     }
 }
 
-/// The depth of a closed loop of that [`name`]; none of a trace's clock.
+/// The depth of a closed loop with this [`name`]; `None` for a trace's clock.
 pub fn depth(name: &str) -> Option<String> {
     name.strip_prefix("closed:").map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! The registries and catalogues as `list --json` and Python show them: one object for each entry.
+//! The registries and catalogues for `list --json` and Python: one object for each entry.
 
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::device::{self, Device, DeviceError, PRESETS};
@@ -105,7 +105,7 @@ pub struct TargetItem {
     pub goal: Goal,
 }
 
-/// The regions that a scheme asks for, in words.
+/// The regions that a scheme requires, in words.
 pub fn regions(regions: Regions) -> &'static str {
     match regions {
         Regions::One => "one",

@@ -1,4 +1,4 @@
-//! Diagrams as data: measured points beside published ones.
+//! Diagrams as data: measured points, and published ones for comparison.
 //!
 //! The diagram in a report and the table come from the same points.
 

@@ -126,7 +126,7 @@ pub fn common_unit(units: Units, values: impl Iterator<Item = f64>, least: f64) 
     units.iter().rev().find(fits).copied().unwrap_or(units[0])
 }
 
-/// A value in the unit that suits it: `12.3 MiB`.
+/// A value in a suitable unit: `12.3 MiB`.
 pub fn with_unit(units: Units, value: f64) -> String {
     let (name, size) = common_unit(units, std::iter::once(value), 1.0);
     format!("{} {name}", significant(value / size)).trim_end().to_owned()

@@ -55,8 +55,8 @@ impl Workload {
         Self { facts, requests: Arc::new(requests), extents, layouts, warnings: trace.warnings }
     }
 
-    /// Compacts the address space, as every device that is fitted to the trace needs it. No additional memory is needed
-    /// if nobody else holds the requests.
+    /// Compacts the address space, which every device that is fitted to the trace needs. No additional memory is needed
+    /// if the requests have no other owner.
     pub fn compacted(mut self) -> Self {
         self.compact();
         let extents = Arc::new(Extents::of(&self.requests));
@@ -68,7 +68,7 @@ impl Workload {
         self.extents.touched_bytes()
     }
 
-    /// Moves the touched extents next to each other, in place if nobody else holds the requests.
+    /// Moves the touched extents next to each other, in place if the requests have no other owner.
     fn compact(&mut self) {
         if let Some(own) = Arc::get_mut(&mut self.requests) {
             return self.extents.compact(own);
@@ -113,7 +113,8 @@ impl Schemes {
         Self { specs: SCHEMES.to_vec(), optional: true }
     }
 
-    /// The schemes of these names, in this order; `all` is the whole registry, after which come those that it does not have.
+    /// The schemes with these names, in this order. `all` is the whole registry, followed by named schemes that it does
+    /// not have.
     ///
     /// # Errors
     /// An unknown name. The message lists the valid ones.
@@ -357,7 +358,7 @@ mod tests {
         assert_eq!(first[1].sector, 128, "moved");
         assert!(Arc::ptr_eq(&first, &on(&trace, chang, &[("slow.spare", "60%")])));
         assert_eq!(trace.requests[1], far, "those of the trace stay where they are");
-        // Requests without another holder are moved in place, once for all devices.
+        // Requests without another owner are moved in place, once for all devices.
         let (place, moved) = (trace.requests.as_ptr(), first.to_vec());
         let compacted = Workload { layouts: Arc::default(), ..trace }.compacted();
         assert_eq!((compacted.requests.as_ptr(), compacted.requests.to_vec()), (place, moved));

@@ -9,7 +9,7 @@ use crate::scale::Scale;
 
 /// Characters in a line: with an indent of two they fit a terminal of 80 columns.
 const LINE: usize = 78;
-/// Most lines of a verdict.
+/// Maximum number of lines of a verdict.
 const LINES_MAX: usize = 2;
 
 /// The best schemes in one respect.
@@ -371,7 +371,7 @@ mod tests {
     }
 
     proptest! {
-        /// However long names and figures are, a verdict begins with the fastest and has at most two lines.
+        /// With names and figures of any length, a verdict begins with the fastest scheme and has at most two lines.
         #[test]
         fn a_verdict_fits(raw in prop::collection::vec((0usize..4, 1u64..9, prop::option::of(1u64..4), any::<bool>(), any::<bool>()), 2..20)) {
             const NAMES: [&str; 4] = ["density-control", "hyssd-static", "conventional", "wlaftl-static"];

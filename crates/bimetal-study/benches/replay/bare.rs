@@ -12,8 +12,8 @@ use bimetal_core::request::{Op, Request};
 
 use crate::case::{Case, SECTORS_PER_PAGE, requests};
 
-/// A page map without policy: what reads, writes and copies must touch. New pages and pages to copy come one after the
-/// other.
+/// A page map without policy: the memory that reads, writes and copies must access. New pages and pages to copy are
+/// taken in order.
 struct BareMap {
     map: Vec<u32>,
     owner: Vec<u32>,
@@ -26,7 +26,7 @@ struct BareMap {
 impl BareMap {
     const NONE: u32 = u32::MAX;
 
-    /// `logical` pages, of which the map knows none if it is a log's, on `physical` ones.
+    /// A map of `logical` pages on `physical` ones. The map of a log is empty at first.
     fn new(logical: usize, physical: usize, is_log: bool) -> Self {
         let blocks = physical.div_ceil(256).max(1);
         let owner: Vec<u32> = (0..blocks * 256).map(|page| (page % logical) as u32).collect();
@@ -35,14 +35,14 @@ impl BareMap {
         Self { map, victim: owner.len() / 2, owner, valid_pages, valid, next: 0 }
     }
 
-    /// A page gets a new copy, the old one is not valid any more.
+    /// Writes a new copy of a page, and invalidates the old one.
     fn write(&mut self, logical: usize) {
         let old = std::mem::replace(&mut self.map[logical], self.next as u32);
         self.drop_copy(old);
         self.take(logical as u32);
     }
 
-    /// A page's copy is not valid any more.
+    /// Invalidates a page's copy.
     fn forget(&mut self, logical: usize) {
         let old = std::mem::replace(&mut self.map[logical], Self::NONE);
         self.drop_copy(old);
@@ -65,7 +65,7 @@ impl BareMap {
         self.next = if self.next + 1 == self.owner.len() { 0 } else { self.next + 1 };
     }
 
-    /// The next page that is to be moved.
+    /// The next page to move.
     fn next_victim(&mut self) -> u32 {
         let moved = self.owner[self.victim];
         self.victim = if self.victim + 1 == self.owner.len() { 0 } else { self.victim + 1 };
@@ -79,7 +79,7 @@ impl BareMap {
     }
 }
 
-/// Something that happens at a steady rate.
+/// An event with a steady rate.
 struct Rate {
     per_write: f64,
     owed: f64,
@@ -98,7 +98,8 @@ impl Rate {
     }
 }
 
-/// The pages used last, as many as the flash has: what hit-rate curves are measured from. Each use has a place of its own.
+/// The last used pages, up to the number of pages of the flash, from which hit-rate curves are measured. Each use has
+/// its own place.
 struct Ghosts {
     index: PageIndex,
     pages: Vec<u32>,
@@ -135,8 +136,8 @@ impl Ghosts {
     }
 }
 
-/// The same for a cache: pages come when they are used, in place of those that were not for longest. One that measures
-/// hit-rate curves has ghosts of what was read and of what was written.
+/// The same for a cache: a used page replaces the least recently used one. A cache that measures hit-rate curves has
+/// ghosts of the pages read and of the pages written.
 fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
     let row = &outcome.measured.ledger.rows[0];
     let blocks = outcome.measured.ledger.erases[0].len();
@@ -183,14 +184,14 @@ fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// The memory accesses of the same requests, copies and migrations, and nothing else. Returns seconds.
+/// Performs only the memory accesses of the same requests, copies and migrations. Returns seconds.
 pub fn bare(case: &Case, outcome: &Outcome) -> f64 {
     let requests = requests(case, case.requests, case.write_share, 12);
     if !outcome.measured.ledger.disks.is_empty() {
         return bare_cache(&requests, outcome);
     }
     let writes = outcome.measured.host.writes;
-    // A device with a log of fast pages has a map of either region.
+    // A device with a log of fast pages has a map of each region.
     let (fast_rows, slow_rows): (Vec<&Row>, Vec<&Row>) = outcome
         .measured
         .ledger
@@ -209,7 +210,7 @@ pub fn bare(case: &Case, outcome: &Outcome) -> f64 {
     let mut slow_copies = Rate::new(programs(&slow_rows, &copies) + programs(&fast_rows, &down), writes);
     let logical_pages = case.logical_pages as usize;
     let mut slow = BareMap::new(logical_pages, logical_pages / 1000 * (1000 + case.spare_permille as usize), false);
-    // As many units to a request as it has fast pages, at least one.
+    // Units of a request: one for each of its fast pages, at least one.
     let units = (fast_host.per_write.round() as usize).max(1);
     let fast_pages = fast_rows.iter().map(|row| outcome.measured.ledger.erases[row.region].len()).sum::<usize>() * 64;
     let mut fast = BareMap::new(logical_pages * units, fast_pages.max(256), true);

@@ -1,4 +1,4 @@
-//! What a controller of today costs.
+//! The cost of a controller of today.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,9 +11,9 @@ use bimetal_core::units::ByteSize;
 
 use crate::case::{Case, device, requests, volumes};
 
-/// Schemes that are measured behind a controller unless others are named.
+/// Schemes measured behind a controller, unless others are named.
 pub const BEHIND_CONTROLLER: [&str; 5] = ["pagemap", "pslc-dynamic", "wlaftl", "hyssd", "comboftl"];
-/// Times that either is measured; the shortest counts.
+/// Number of measurements with and without a controller; the shortest counts.
 const ROUNDS: usize = 5;
 
 /// A controller of today on a device of this shape.
@@ -33,7 +33,7 @@ fn controller(shape: &Shape) -> controller::Spec {
     controller::Spec { settings, wordline_sectors: 384, mapping_sectors: 8, logical_sectors: shape.logical_sectors }
 }
 
-/// Seconds that requests take without a controller and with one, on devices that were aged alike.
+/// Seconds for the requests without a controller and with one, on devices that were aged in the same way.
 fn with_and_without(case: &Case, spec: &SchemeSpec) -> [f64; 2] {
     let (regions, shape) = device(case, spec);
     let ageing = requests(case, case.logical_pages as usize, 1.0, 11);
@@ -57,7 +57,7 @@ fn with_and_without(case: &Case, spec: &SchemeSpec) -> [f64; 2] {
     least
 }
 
-/// Prints what a controller costs.
+/// Prints the cost of a controller.
 pub fn print_controllers(case: &Case, schemes: &[&SchemeSpec]) {
     println!("{:<17} {:<16} {:>22} {:>22} {:>7}", "", "", "M requests/s, without", "with a controller", "ratio");
     for spec in schemes {

@@ -1,4 +1,4 @@
-//! What is measured: workloads, and a device of each scheme for them.
+//! The measured cases: workloads, and a device of each scheme for them.
 
 use bimetal_core::media::{Faults, SimRegion, Volume};
 use bimetal_core::part::random;
@@ -54,7 +54,7 @@ pub fn requests(case: &Case, count: usize, write_share: f64, seed: u64) -> Vec<R
         .collect()
 }
 
-/// The device of a case for a scheme: MLC with 256-page blocks, and what the scheme needs beside it.
+/// The device of a case for a scheme: MLC with 256-page blocks, and other regions that the scheme needs.
 fn regions(case: &Case, spec: &SchemeSpec) -> Vec<SimRegion> {
     let find = |name: &str| chip::find(name).unwrap_or_else(|| panic!("the catalogue has `{name}`"));
     let geometry = |page_bytes, pages, blocks| Geometry::new(page_bytes, pages, blocks, 1).expect("a sound geometry");
@@ -83,7 +83,7 @@ pub fn volumes(case: &Case, spec: &SchemeSpec) -> Vec<Volume> {
     }
 }
 
-/// Regions for the simulator, and the same as a scheme is built from.
+/// Regions for the simulator, and the shape for building the scheme.
 pub fn device(case: &Case, spec: &SchemeSpec) -> (Vec<SimRegion>, Shape) {
     let regions = regions(case, spec);
     let shape = Shape {
@@ -102,7 +102,7 @@ pub fn device(case: &Case, spec: &SchemeSpec) -> (Vec<SimRegion>, Shape) {
 pub fn cases(quick: bool) -> Vec<Case> {
     let gib = (1 << 30) / PAGE_BYTES;
     let mut cases = vec![
-        // The workload of the peers' comparison: 10.1 % spare, 70 % writes.
+        // The workload of the comparison with other simulators: 10.1 % spare, 70 % writes.
         Case {
             name: "U4K 4 GiB",
             logical_pages: 4 * gib,

@@ -1,21 +1,22 @@
-//! Speed of every registered scheme beside a bare loop of memory accesses, in one process.
+//! Speed of every registered scheme, compared with a bare loop of memory accesses, in one process.
 //!
-//! The bare loop does only what any page-mapped device must do to memory for the same host requests and copies: per
+//! The bare loop performs only the memory accesses of any page-mapped device for the same host requests and copies: per
 //! host read one look-up in a map of logical pages; per host write the look-up, the old page's validity and its block's
-//! valid count, and map and owner of the new page; per copy the old page's owner, and map and owner of the new page; the
-//! validity of consecutive new pages a word at a time. Where fast pages lie in front of slow ones, each has such a map: a
-//! write to the fast ones makes the slow copy invalid, a page that goes down leaves one map and enters the other. A cache in
-//! front of a disk has such a map of its slots, an index and an LRU order of the pages in them, and, if it measures hit-rate
-//! curves, an index of the pages used last. It knows no time, no garbage collection policy, no accounting, and no disk.
+//! valid count, and map and owner of the new page; per copy the old page's owner, and map and owner of the new page;
+//! the validity of consecutive new pages a word at a time. With fast pages in front of slow ones, each region has such
+//! a map: a write to the fast one invalidates the slow copy, and a demoted page moves from one map to the other. A
+//! cache in front of a disk has such a map of its slots, an index and an LRU order of the cached pages, and, if it
+//! measures hit-rate curves, an index of the last used pages. It has no time, no garbage collection policy, no
+//! accounting, and no disk.
 //!
 //! Speeds are million flash page operations (reads and programs) per second at steady state, garbage collection
 //! active: the device is filled, aged by one pass of writes over its whole capacity, then measured.
 //!
-//! Then some schemes replay the first workload 32 requests at a time, with a controller of today in front of the device and without
-//! one, in turn: the ratio says what the controller costs.
+//! Then some schemes replay the first workload 32 requests at a time, alternately with and without a controller of
+//! today in front of the device: the ratio is the cost of the controller.
 //!
-//! Usage: `cargo bench -p bimetal-study --bench replay -- [quick] [controller] [SCHEME…]`; `quick` leaves the 64-GiB devices out,
-//! `controller` everything but the last part, names leave out all other schemes.
+//! Usage: `cargo bench -p bimetal-study --bench replay -- [quick] [controller] [SCHEME…]`; `quick` omits the 64-GiB
+//! devices, `controller` runs only the last part, names select schemes.
 
 #![allow(clippy::expect_used, reason = "a bench that cannot be set up has nothing to measure")]
 
@@ -36,7 +37,7 @@ use case::{Case, cases, device, requests, volumes};
 struct Measured {
     outcome: Outcome,
     seconds: f64,
-    /// Memory of the simulator: medium and scheme.
+    /// Memory of the simulator in bytes: medium and scheme.
     bytes: i64,
 }
 

@@ -76,7 +76,7 @@ pub struct Answer {
     pub sensitivity: Vec<Sensitivity>,
     /// Every simulated device, in the order of simulation.
     pub simulated: Vec<Choice>,
-    /// Whole drives on the market instead of a composed device; none if the user wants none.
+    /// Whole drives on the market instead of a composed device; none if the user excludes them.
     pub drives: Option<DrivesToBuy>,
 }
 

@@ -1,4 +1,4 @@
-//! The answer about whole drives: the figures of each, beside its data sheet.
+//! The answer about whole drives: the figures of each, with its data sheet.
 
 use bimetal_core::replay::Arrivals;
 use serde::Serialize;
@@ -75,7 +75,7 @@ impl DriveToBuy {
         format!("{} USD", dollars(self.choice.cost_usd))
     }
 
-    /// The goals that the drive misses, and by which factor, in words.
+    /// The goals that the drive misses, with the factors, in words.
     fn missed(&self, goals: &[Goal]) -> String {
         let of = |(goal, excess): (&Goal, &Option<f64>)| match excess {
             Some(excess) if *excess <= 1.0 => None,
@@ -113,7 +113,7 @@ pub struct DrivesToBuy {
     pub too_small: Vec<String>,
     /// Drives whose flash has no price in the year of the prices.
     pub unpriced: Vec<String>,
-    /// Drives whose simulation failed, and why.
+    /// Drives whose simulation failed, with the reasons.
     pub failed: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Selection of promising devices among very many, by estimates alone.
+//! Selection of promising devices from a large number, by estimates alone.
 //!
 //! The devices of one scheme have similar estimation errors, so their order is more reliable than their values. Of each
 //! scheme, the Pareto front of price, responses and wear is kept, then the front of the rest, and so on. Every scheme

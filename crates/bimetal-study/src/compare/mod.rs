@@ -44,7 +44,7 @@ pub struct Comparison {
     pub trace_digest: String,
     /// Addresses of the trace on the devices.
     pub addresses: Addresses,
-    /// How it was replayed.
+    /// The replay.
     pub replay: ReplayFacts,
     /// Caveats that a user should know before trusting a figure.
     pub warnings: Vec<String>,

@@ -213,7 +213,7 @@ const FILLING: usize = 2;
 /// Points after a drop that belong to neither level.
 const SETTLING: usize = 16;
 
-/// The levels of a curve, as a person would read them.
+/// The levels of a curve, as a reader would determine them.
 fn phases(curve: &Curve) -> Vec<(Figure, f64)> {
     let start = FILLING.min(curve.len());
     let first = drop_after(curve, start);

@@ -37,7 +37,7 @@ pub struct Drive {
     pub device: String,
     /// Its role in the list.
     pub role: Role,
-    /// Predicted figures beside measured ones.
+    /// Predicted figures, with the measured ones.
     pub figures: Vec<Compared>,
     /// Speed of writes over an empty drive: GB written, and MB/s since the previous point. Empty if no figure needs it.
     pub curve: Curve,

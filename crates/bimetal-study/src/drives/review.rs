@@ -181,7 +181,7 @@ pub struct Review {
     /// device lacks. They also apply to every copy of data.
     #[serde(default = "one")]
     pub overhead: f64,
-    /// Figures that served as input of the construction. They prove nothing.
+    /// Figures that served as input of the construction. They do not count.
     #[serde(default)]
     pub inputs: Vec<Figure>,
     /// The figures to predict, each with its published value and kind of source, if there is one.

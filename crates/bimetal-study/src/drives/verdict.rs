@@ -6,7 +6,8 @@ use super::measure::Measured;
 use super::review::{Figure, Mark, Review};
 use crate::number::NOTHING;
 
-/// A prediction within this relative error counts as correct. Measurements of different reviewers scatter by as much.
+/// A prediction within this relative error counts as correct. Measurements of different reviewers scatter by about this
+/// amount.
 const WITHIN: f64 = 0.2;
 
 /// The verdict on a predicted figure.

@@ -1,8 +1,8 @@
 //! JSON of fio (`--output-format=json`): a job for each scheme, with the keys of fio 3.
 //!
-//! A response is fio's completion latency (`clat_ns`) and its whole latency (`lat_ns`): submission takes no time. The run
-//! time is that of the simulated device, and means over time are those of intervals. Bytes of trims are not counted. A
-//! simulated host uses no processor time, and other figures that a simulation does not have are left out.
+//! A response is both fio's completion latency (`clat_ns`) and its total latency (`lat_ns`): submission takes no time.
+//! The run time is that of the simulated device, and means over time are over intervals. Bytes of trims are not
+//! counted. A simulated host uses no processor time. Figures that a simulation does not have are omitted.
 
 use std::io;
 use std::ops::Range;
@@ -63,7 +63,7 @@ impl Serialize for Shares {
     }
 }
 
-/// Options as fio repeats them: all are texts.
+/// Options in fio's output, where all are texts.
 #[derive(Serialize)]
 struct Options<'a> {
     name: &'a str,
@@ -80,7 +80,7 @@ struct Direction {
     io_bytes: u64,
     io_kbytes: u64,
     bw_bytes: u64,
-    /// In KiB a second.
+    /// In KiB per second.
     bw: u64,
     iops: f64,
     /// In milliseconds.
@@ -95,7 +95,7 @@ struct Direction {
     over_time: OverTime,
 }
 
-/// Bandwidth in KiB a second and requests a second over the intervals of the replay.
+/// Bandwidth in KiB per second, and requests per second, over the intervals of the replay.
 #[derive(Clone, Copy, Default, Serialize)]
 struct OverTime {
     bw_min: u64,
@@ -112,7 +112,7 @@ struct OverTime {
 }
 
 impl OverTime {
-    /// From requests and bytes by interval.
+    /// Computed from requests and bytes of each interval.
     fn of(intervals: &[IntervalFigures], of: fn(&IntervalFigures) -> (u64, u64)) -> Self {
         let mut start_s = 0.0;
         let rates = intervals.iter().map(|interval| {
@@ -145,7 +145,7 @@ impl OverTime {
     }
 }
 
-/// Least, most, mean and standard deviation.
+/// Minimum, maximum, mean and standard deviation.
 fn moments(values: &[f64]) -> (f64, f64, f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
@@ -165,7 +165,7 @@ struct Latency {
     percentile: Option<Percentiles>,
 }
 
-/// Written in their order, which some scripts rely on.
+/// Percentiles, written in ascending order, on which some scripts rely.
 #[derive(Clone, Copy)]
 struct Percentiles([u64; Distribution::PERCENTILES.len()]);
 
@@ -213,7 +213,7 @@ impl Direction {
     }
 }
 
-/// The nearest whole number of a figure that is not negative.
+/// A non-negative figure, rounded to a whole number.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded, and not negative")]
 fn whole(value: f64) -> u64 {
     value.round() as u64
@@ -269,7 +269,7 @@ fn job<'a>(comparison: &'a Comparison, entry: &'a Entry) -> Job<'a> {
     }
 }
 
-/// Some of the buckets of [`Distribution::BOUNDS_NS`], their bounds in units of `unit_ns`.
+/// A range of the buckets of [`Distribution::BOUNDS_NS`], with bounds in units of `unit_ns`.
 fn shares(unit_ns: u64, buckets: Range<usize>, read: &Distribution, write: &Distribution) -> Shares {
     let all: u64 = read.counts.iter().chain(&write.counts).sum();
     let share = |at: usize| {

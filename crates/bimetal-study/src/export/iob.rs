@@ -1,8 +1,8 @@
 //! The log of `iob`, the benchmark of SSD-iq (Haas et al., VLDB 2025), with its columns: a line for each interval of a
 //! replay.
 //!
-//! `iob` writes a line a second; here an interval is a share of the measured requests, and `time` is its end in simulated
-//! seconds. Columns that a replay has no figure for are empty, which R and pandas read as missing.
+//! `iob` writes a line per second; here an interval is a share of the measured requests, and `time` is its end in
+//! simulated seconds. Columns without a figure in a replay are empty, which R and pandas read as missing.
 
 use std::io;
 
@@ -20,7 +20,7 @@ pub(super) static EXPORT: Export = Export {
     write,
 };
 
-/// The columns as `iob` names them, with the space that it has in front of two.
+/// The columns with the names of `iob`, two of which begin with a space.
 const COLUMNS: [&str; 34] = [
     "stat",
     "type",
@@ -95,7 +95,7 @@ impl Totals {
     }
 }
 
-/// Bytes read from flash and programmed.
+/// Bytes read from flash, and bytes programmed.
 #[derive(Default)]
 struct Flash {
     read_bytes: u64,

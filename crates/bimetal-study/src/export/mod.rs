@@ -1,4 +1,4 @@
-//! Results in the formats of other programs, so that scripts and plots that were made for these can be used.
+//! Results in the formats of other programs, so that scripts and plots made for these can be used.
 
 mod fio;
 mod iob;
@@ -7,14 +7,14 @@ use std::io;
 
 use crate::compare::Comparison;
 
-/// A format of results that another program defines.
+/// A format of results, defined by another program.
 #[derive(Debug)]
 pub struct Export {
     /// Name on the command line.
     pub name: &'static str,
-    /// The program and what is written, in a line.
+    /// The program and the output, in a line.
     pub summary: &'static str,
-    /// Whether it has figures over time, so that the replay must be cut into intervals.
+    /// Whether it has figures over time, so that the replay must be divided into intervals.
     pub is_over_time: bool,
     write: fn(&Comparison) -> io::Result<Vec<u8>>,
 }
@@ -23,15 +23,14 @@ pub struct Export {
 pub static EXPORTS: [&Export; 2] = [&fio::EXPORT, &iob::EXPORT];
 
 impl Export {
-    /// The format of that name.
+    /// The format with this name.
     pub fn find(name: &str) -> Option<&'static Self> {
         EXPORTS.into_iter().find(|export| export.name == name)
     }
 
     /// A file in this format.
     ///
-    /// # Errors
-    /// None that a caller can cause: the libraries that write JSON and CSV may fail.
+    /// # Errors None that a caller can cause: only the libraries for JSON and CSV may fail.
     pub fn write(&self, comparison: &Comparison) -> io::Result<Vec<u8>> {
         (self.write)(comparison)
     }

@@ -1,4 +1,4 @@
-//! Real drives: write speed of each over a fill, and every figure beside the measurements of reviewers.
+//! Real drives: write speed of each over a fill, and every figure, compared with reviewers' measurements.
 
 use super::page::Page;
 use super::table::Table;

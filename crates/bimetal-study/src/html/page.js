@@ -15,7 +15,7 @@
     let text = place.nextElementSibling.textContent;
     if (isDark) text = text.replace(/#[0-9a-f]{6}/g, (color) => DARK[color] ?? color);
     const plot = JSON.parse(text);
-    if (mouse) plot.layout.dragmode = "zoom"; // A finger scrolls the page instead.
+    if (mouse) plot.layout.dragmode = "zoom"; // On a touch screen, dragging scrolls the page.
     Plotly.react(place, plot.data, plot.layout, plot.config);
   }
   function draw(place) {

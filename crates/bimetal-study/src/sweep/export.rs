@@ -1,7 +1,7 @@
 //! Rows as a table: CSV, JSON, and with the feature `parquet` [Parquet](super::parquet_file).
 //!
-//! A column has one type, and null cells for rows without a value. The set and the order of columns depend on the rows
-//! alone.
+//! A column has one type, and null cells for rows without a value. The set and the order of columns depend only on the
+//! rows.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
-//! The rows of a running study, wherever its points run: rows of the results file, and new rows, which are appended to
-//! it.
+//! The rows of a running study, whose points may run on other machines: rows of the results file, and new rows, which
+//! are appended to it.
 
 use std::path::Path;
 

@@ -24,7 +24,7 @@ pub struct Point {
     pub scheme: String,
     /// Settings of the device and of the scheme. The scheme has every parameter among them.
     pub set: BTreeMap<String, String>,
-    /// How the requests are replayed.
+    /// The replay of the requests.
     pub replay: Replay,
 }
 
@@ -52,7 +52,7 @@ impl DeviceSource {
     }
 }
 
-/// How requests are replayed.
+/// Parameters of a replay.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {

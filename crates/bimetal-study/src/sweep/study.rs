@@ -6,13 +6,13 @@
 //! [[traces]]                                   # without any: the built-in trace
 //! files = ["web.csv.xz"]                       # beside the study file
 //!
-//! [replay]                                     # as the options of `compare`
+//! [replay]                                     # like the options of `compare`
 //! repeat = 3
 //! measure = 1
 //!
 //! [[grids]]                                    # every combination of its lists
 //! scheme = ["chang", "comboftl"]
-//! [grids.set]                                  # whatever `--set` takes
+//! [grids.set]                                  # all keys that `--set` accepts
 //! "fast.capacity" = ["16MiB", "32MiB"]
 //! "slow.spare" = { from = "5%", to = "20%", count = 4 }
 //! ```

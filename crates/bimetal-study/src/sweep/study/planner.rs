@@ -13,7 +13,7 @@ use crate::sweep::point::{DeviceSource, Point, Replay, is_part};
 use crate::sweep::source::TraceSource;
 use crate::sweep::values::{Texts, Values};
 
-/// Name that stands for the whole registry.
+/// Name for the whole registry.
 const ALL: &str = "all";
 
 /// Collects the points of all grids.
