@@ -75,7 +75,7 @@ impl Drop for Server {
     }
 }
 
-/// Fills the first mebibyte of a store with a byte, by a server of its own.
+/// Fills the first mebibyte of a store with a byte, through a separate server.
 fn fill(bench: &Bench, store: &str, byte: u8) {
     let command = format!("qemu-io -f raw -c 'write -P {byte} 0 1M' -c flush \"$uri\" >&2");
     bench.succeed(&["serve", store, "--run", &command]);

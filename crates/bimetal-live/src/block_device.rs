@@ -65,11 +65,12 @@ impl Payload {
 
 /// A device of 512-byte sectors that any number of threads may use at once; it locks internally.
 ///
-/// **Order.** A request that has returned is seen by every request that begins later, on whatever thread. `flush` makes
-/// durable every write, trim and zeroing that returned before it began, on whatever thread; a request with `fua`
-/// returns once its own effect is durable. Because of this, front ends may offer several connections to one device.
+/// **Order.** The effect of a request that has returned is visible to every request that begins later, on any thread.
+/// `flush` makes durable every write, trim and zeroing that returned before it began, on any thread; a request with
+/// `fua` returns once its own effect is durable. Because of this, front ends may offer several connections to one
+/// device.
 ///
-/// One request of the host is one call here, so that a scheme sees the requests that the host made.
+/// One request of the host is one call, so that a scheme sees the original requests of the host.
 pub trait BlockDevice: Send + Sync {
     /// Capacity, in sectors.
     fn sectors(&self) -> u64;

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 const SECTORS: u64 = 8192;
 const BYTES: u64 = SECTORS * 512;
 
-/// A device in memory, mounted in a folder of its own.
+/// A device in memory, mounted in a separate folder.
 struct Shown {
     mount: Option<Mount>,
     device: Arc<dyn BlockDevice>,

@@ -19,7 +19,7 @@
 //! 4    u32   0
 //! 8    u64   first sector; with kind 3 the sectors in all records of kind 1
 //! 16   u64   sectors; with kind 4 the length of the text
-//! 24         the data; with kind 4 a text that says why not
+//! 24         the data; with kind 4 a text with the reason
 //! ```
 //!
 //! A backup without a record of kind 3 is not complete.

@@ -8,8 +8,8 @@ use super::MAX_PAYLOAD_BYTES;
 use super::proto::REQUEST_BYTES;
 use crate::block_device::Payload;
 
-/// Bytes of a buffer for a large message, whatever its length. An allocation of more than 32 MiB has its own mapping:
-/// only written pages take memory, and all memory returns to the system at once.
+/// Bytes of a buffer for a large message of any length. An allocation of more than 32 MiB has its own mapping: only
+/// written pages take memory, and all memory returns to the system at once.
 const LARGE_BYTES: usize = MAX_PAYLOAD_BYTES + (64 << 10);
 
 /// Maximum number of bytes of an incomplete message that are moved to the front of the buffer only to gain room behind

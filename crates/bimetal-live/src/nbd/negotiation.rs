@@ -114,7 +114,7 @@ impl Negotiation {
                     return Step::Incomplete(OPTION_HEADER_BYTES);
                 };
                 if header[..8] != IHAVEOPT.to_be_bytes() {
-                    return Step::Violation("an option does not begin as one");
+                    return Step::Violation("an option has a wrong magic number");
                 }
                 let (option, bytes) = (u32_at(header, 8), u32_at(header, 12) as usize);
                 self.options += 1;

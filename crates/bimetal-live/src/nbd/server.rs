@@ -254,7 +254,7 @@ impl Session<'_> {
                 Next::StartTls => {
                     // Input received before the start of TLS may have been inserted by an attacker.
                     if !buffers.input.bytes().is_empty() {
-                        return Ok(Ended::Closed(Close::Violation("there was more before TLS started")));
+                        return Ok(Ended::Closed(Close::Violation("data were sent before TLS started")));
                     }
                     transport = self.start_tls(transport)?;
                     connection.tls_established();

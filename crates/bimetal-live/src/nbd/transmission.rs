@@ -77,7 +77,7 @@ pub fn receive(input: &[u8], agreement: Agreement, geometry: Geometry) -> Receiv
     let [m0, m1, m2, m3, f0, f1, k0, k1, c0, c1, c2, c3, c4, c5, c6, c7, ..] = *header;
     let [.., o0, o1, o2, o3, o4, o5, o6, o7, b0, b1, b2, b3] = *header;
     if u32::from_be_bytes([m0, m1, m2, m3]) != NBD_REQUEST_MAGIC {
-        return Received::Violation("a request does not begin as one");
+        return Received::Violation("a request has a wrong magic number");
     }
     let cookie = u64::from_be_bytes([c0, c1, c2, c3, c4, c5, c6, c7]);
     let header = Header {

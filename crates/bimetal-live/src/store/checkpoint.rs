@@ -1,10 +1,10 @@
 //! Checkpoints: the whole state of scheme and media. The journal starts again after each one.
 //!
 //! A checkpoint is written while the device continues. The state is frozen together with the batch of a commit: large
-//! tables hand over chunks before they change, and the rest is collected step by step (see `upkeep`). So nobody waits
-//! for a checkpoint, and the state is never in memory twice. A checkpoint is valid once the superblock names it. That
-//! happens when all of it is durable, and all file writes of the batches up to its commit. The journal then begins with
-//! the next batch.
+//! tables hand over chunks before they change, and the rest is collected step by step (see `upkeep`). So no request
+//! waits for a checkpoint, and the state is never in memory twice. A checkpoint is valid once the superblock names it.
+//! That happens when all of it is durable, and all file writes of the batches up to its commit. The journal then begins
+//! with the next batch.
 //!
 //! Two files are written alternately. The superblock names the valid one, with its length and the checksum of its head:
 //!

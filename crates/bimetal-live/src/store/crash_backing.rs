@@ -3,8 +3,8 @@
 //!
 //! Writes since the last sync are in a list. A power cut keeps of each 512-byte sector the state of the last sync or
 //! any later one, and any of the files created or extended since. A killed process loses nothing immediately, but its
-//! unsynced writes can still be lost later. After a failed sync, the affected data may or may not be durable, whatever
-//! later syncs return.
+//! unsynced writes can still be lost later. After a failed sync, the affected data may or may not be durable,
+//! regardless of the results of later syncs.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};

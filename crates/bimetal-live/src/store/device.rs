@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Performs a step of upkeep, the work after commits for which no commit waits. Waits up to `patience` for work. If
-    /// upkeep falls behind, commits help; if nobody calls this, they do all of it.
+    /// upkeep falls behind, commits help; if this is never called, they do all of it.
     ///
     /// # Errors
     /// A file failed.

@@ -1,7 +1,7 @@
 //! The store: a block device in files whose data survive a power cut at any moment.
 //!
 //! A scheme is a deterministic function of the requests that it serves. So its state is not written at every change:
-//! the store writes a checkpoint of the state now and then, and a journal of the requests since that checkpoint.
+//! the store writes a checkpoint of the state from time to time, and a journal of the requests since that checkpoint.
 //! Recovery replays the journal through the same scheme. The page data are already in the region files, because the
 //! slots of blocks that were erased since the last commit are not reused before the next commit.
 //!

@@ -34,7 +34,7 @@ impl Buffer {
     }
 }
 
-/// How a device is served to a guest.
+/// A device that is served to a guest.
 pub struct Target<'d> {
     pub device: &'d dyn BlockDevice,
     pub serial: &'d [u8; SERIAL_BYTES],

@@ -298,7 +298,7 @@ fn the_end_is_the_end() {
     for (bytes, end) in [
         (request(0, NBD_CMD_DISC, 1, 0, 0), Close::Disconnect),
         (request(FUA, NBD_CMD_DISC, 1, 512, 512), Close::Disconnect),
-        (option(NBD_OPT_LIST, &[0; 12]), Close::Violation("a request does not begin as one")),
+        (option(NBD_OPT_LIST, &[0; 12]), Close::Violation("a request has a wrong magic number")),
     ] {
         let mut talk = Talk::new(&device, &export, false);
         talk.say(&negotiate(true, false));

@@ -235,7 +235,7 @@ pub struct Whole {
 }
 
 /// A lower bound of host writes until wear-out, in bytes, if no block was erased in the measured passes. It assumes
-/// that all programmed pages, whatever their cause, went into the region that wears out first.
+/// that all programmed pages, of any cause, went into the region that wears out first.
 fn host_bytes_at_least(figures: &Figures) -> f64 {
     let of = |region: &RegionRow| {
         let chip = chip::find(&region.chip)?;

@@ -8,7 +8,7 @@ use bimetal_core::scheme::Regions;
 use super::dies::Dies;
 use crate::number::{SIZES, percent, significant, with_unit};
 
-/// Ratio of raw to logical capacity from which on spare area is no longer shown as a percentage.
+/// Ratio of raw to logical capacity from which spare area is no longer shown as a percentage.
 const MANY: f64 = 10.0;
 
 /// The layout of a device.

@@ -26,7 +26,7 @@ fn worn_out(entry: &Entry) -> impl Iterator<Item = String> {
 /// The schemes with this kind of overload, and the figures of the worst one.
 fn overload(entries: &[Entry], overload: Overload) -> Option<String> {
     let so: Vec<&Entry> = entries.iter().filter(|entry| entry.report.load.overload == overload).collect();
-    // Responses beside service times are marked, and nobody requested them alone.
+    // Responses with service times are marked, and were not requested alone.
     if so.iter().any(|entry| entry.service_beside().is_some()) {
         return None;
     }
