@@ -1,5 +1,5 @@
-//! Long crash test of stores: `make soak`, or `cargo run --release --package bimetal-live --example soak -- CRASHES
-//! [SEED]`.
+//! Long crash test of stores: `make soak`, or
+//! `cargo run --release --package bimetal-live --example soak -- CRASHES [SEED]`.
 //!
 //! Tests every scheme in turn, with one thread for each processor, until CRASHES crashes have been survived. The first
 //! failure ends the test, with instructions to repeat it.
