@@ -75,7 +75,8 @@ impl Program {
     /// Adds all of them to the registries of this process, as [`Self::run`] does first. Tests can then find schemes,
     /// formats and workloads by their names.
     ///
-    /// # Errors A name is already taken, or a registry is already in use.
+    /// # Errors
+    /// A name is already taken, or a registry is already in use.
     pub fn register(self) -> Result<(), RegistryError> {
         scheme::add(self.schemes)?;
         trace::add(&self.formats)?;

@@ -47,7 +47,8 @@ pub const OUTPUTS: [Output; 14] = [
 
 /// The schema of the output with this name, as text.
 ///
-/// # Errors The output has no schema.
+/// # Errors
+/// The output has no schema.
 pub fn text(name: &str) -> Result<String, Failure> {
     let output = find(name).ok_or_else(|| Failure::usage(format!("there is no schema of `{name}`")))?;
     let text = serde_json::to_string_pretty(&(output.schema)()).map_err(Failure::failed)?;

@@ -37,7 +37,8 @@ impl<'a> Teller<'a> {
 
     /// The result of the work.
     ///
-    /// # Errors The exception of the function.
+    /// # Errors
+    /// The exception of the function.
     pub fn end<T>(self, result: T) -> PyResult<T> {
         self.raised.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(result), Err)
     }

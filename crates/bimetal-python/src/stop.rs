@@ -95,14 +95,16 @@ impl bimetal_papers::Progress for Stop {
 /// Does work on a separate thread, without the interpreter, while this thread checks for signals. If a signal raises an
 /// exception, the work is told to stop and awaited, so that nothing continues in the background.
 ///
-/// # Errors The exception of a signal's handler.
+/// # Errors
+/// The exception of a signal's handler.
 pub fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
     interruptible_by(py, &Stop::default(), work)
 }
 
 /// The same for work that other threads can stop, too.
 ///
-/// # Errors The exception of a signal's handler.
+/// # Errors
+/// The exception of a signal's handler.
 pub fn interruptible_by<T: Send>(py: Python<'_>, stop: &Stop, work: impl FnOnce(&Stop) -> T + Send) -> PyResult<T> {
     py.detach(|| {
         thread::scope(|scope| {

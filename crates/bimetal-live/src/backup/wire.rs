@@ -145,7 +145,8 @@ pub struct Served {
 impl Served {
     /// Asks the server at `socket`.
     ///
-    /// # Errors No server listens there, or the answer is not that of a server of this version.
+    /// # Errors
+    /// No server listens there, or the answer is not that of a server of this version.
     pub fn connect(socket: &Path) -> io::Result<Self> {
         Self::over(UnixStream::connect(socket)?)
     }

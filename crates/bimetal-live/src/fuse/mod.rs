@@ -54,7 +54,8 @@ pub struct Mount {
 impl Mount {
     /// Shows `device` at `file`, which must be empty or missing; a missing file is created. It is served from now on.
     ///
-    /// # Errors The file cannot be used, or the system has no FUSE, or this process may not use it.
+    /// # Errors
+    /// The file cannot be used, or the system has no FUSE, or this process may not use it.
     pub fn new(file: &Path, device: Arc<dyn BlockDevice>) -> Result<Self, MountError> {
         let place = Place::take(file)?;
         let (sectors, read_only) = (device.sectors(), device.read_only());

@@ -27,7 +27,8 @@ pub struct Place {
 
 /// Checks that a device can be shown at `file`.
 ///
-/// # Errors The mount would hide data, the path is not a regular file, or this machine has no usable FUSE.
+/// # Errors
+/// The mount would hide data, the path is not a regular file, or this machine has no usable FUSE.
 pub fn check(file: &Path) -> Result<(), MountError> {
     let system = |source: io::Error| MountError::System { file: file.into(), source };
     match found(file) {
@@ -67,7 +68,8 @@ fn is_mounted(file: &Path) -> io::Result<bool> {
 impl Place {
     /// Takes `file`, which is created if it is missing.
     ///
-    /// # Errors The errors of [`check`], and the file cannot be created.
+    /// # Errors
+    /// The errors of [`check`], and the file cannot be created.
     pub fn take(file: &Path) -> Result<Self, MountError> {
         check(file)?;
         let system = |source: io::Error| MountError::System { file: file.into(), source };

@@ -79,7 +79,8 @@ impl Health {
     /// OpenMetrics text, including the measurements of the service. Names and labels do not depend on the use of the
     /// device, except for ratios and times without a value yet.
     ///
-    /// # Errors None in practice: writing to memory does not fail.
+    /// # Errors
+    /// None in practice: writing to memory does not fail.
     pub fn openmetrics(&self, service: &ServiceFigures) -> Result<String, fmt::Error> {
         let Self { smart, device, store, .. } = self;
         let mut scrape = Scrape(Registry::with_prefix("bimetal"));

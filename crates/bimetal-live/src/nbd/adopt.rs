@@ -14,8 +14,8 @@ impl Listener {
     /// Takes over a socket that listens already. `remote` and `encrypted` decide whether other machines may connect.
     /// The path of a Unix socket is not removed with the listener: that is up to the process that made it.
     ///
-    /// # Errors It is not a listening stream socket at a path or over TCP, or machines that are not allowed could
-    /// connect.
+    /// # Errors
+    /// It is not a listening stream socket at a path or over TCP, or machines that are not allowed could connect.
     pub fn adopt(fd: OwnedFd, remote: Remote, encrypted: bool) -> Result<Self, ListenError> {
         let passed = |_| ListenError::Passed("is no socket");
         if sockopt::socket_type(&fd).map_err(passed)? != SocketType::STREAM {

@@ -184,7 +184,8 @@ pub(super) enum Bound {
 impl Listener {
     /// Listens at `address`. `remote` and `encrypted` decide whether other machines may connect.
     ///
-    /// # Errors Nothing can listen there, or machines that are not allowed could connect.
+    /// # Errors
+    /// Nothing can listen there, or machines that are not allowed could connect.
     pub fn bind(address: &Address, remote: Remote, encrypted: bool) -> Result<Self, ListenError> {
         let system = |source: io::Error| ListenError::System { address: address.clone(), source };
         match address {

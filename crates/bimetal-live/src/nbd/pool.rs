@@ -93,7 +93,8 @@ impl Options {
 impl Pool {
     /// The pool of a server with these options.
     ///
-    /// # Errors The memory is too little for this number of connections.
+    /// # Errors
+    /// The memory is too little for this number of connections.
     pub fn new(options: &Options) -> Result<Self, ListenError> {
         let (connections, given) = (options.connections, options.memory_bytes);
         let own_bytes = (given / 2 / connections.max(1)).min(OWN_BYTES_MAX);

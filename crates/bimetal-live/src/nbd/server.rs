@@ -45,7 +45,8 @@ pub struct Server {
 impl Server {
     /// Listens at `address`. Clients that connect wait until [`Server::run`].
     ///
-    /// # Errors Nothing can listen there, or machines that are not allowed could connect.
+    /// # Errors
+    /// Nothing can listen there, or machines that are not allowed could connect.
     pub fn bind(address: &Address, export: Export, options: Options) -> Result<Self, ListenError> {
         let listener = Listener::bind(address, options.remote, options.is_encrypted())?;
         Self::with(listener, export, options)
@@ -53,7 +54,8 @@ impl Server {
 
     /// Accepts clients from a socket that listens already.
     ///
-    /// # Errors The memory of `options` is too little, or too many files are open.
+    /// # Errors
+    /// The memory of `options` is too little, or too many files are open.
     pub fn with(listener: Listener, export: Export, options: Options) -> Result<Self, ListenError> {
         let pool = Arc::new(Pool::new(&options)?);
         let system = |source: io::Error| ListenError::System { address: listener.address(), source };

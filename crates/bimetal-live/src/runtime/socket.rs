@@ -76,7 +76,8 @@ fn private_folder() -> io::Result<TempDir> {
 
 /// The URI of an export at `address`, in the form that the NBD project defines.
 ///
-/// # Errors The address is a relative path, and the current directory is unknown.
+/// # Errors
+/// The address is a relative path, and the current directory is unknown.
 pub fn uri(address: &Address, export: &str, tls: bool) -> io::Result<String> {
     let scheme = if tls { "nbds" } else { "nbd" };
     let export = percent_encoded(export.as_bytes());

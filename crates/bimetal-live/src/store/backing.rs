@@ -72,8 +72,8 @@ pub trait Backing: Send + Sync {
 
     /// Makes all earlier writes durable.
     ///
-    /// # Errors Some of the data may be lost, regardless of the result of a later sync. Such an error is never
-    /// [`is_full`].
+    /// # Errors
+    /// Some of the data may be lost, regardless of the result of a later sync. Such an error is never [`is_full`].
     fn sync(&self) -> io::Result<()>;
 
     /// Releases space. The bytes then read as zeros or keep their values.

@@ -42,7 +42,8 @@ pub struct CreateOptions {
 
 /// Creates a store for a device.
 ///
-/// # Errors Existing data, an invalid device, files that cannot be created, or too little space.
+/// # Errors
+/// Existing data, an invalid device, files that cannot be created, or too little space.
 pub fn create(storage: &dyn Storage, device: &Device, options: &CreateOptions) -> Result<(), StoreError> {
     let resolved = device.resolve()?;
     // A scheme that cannot run on the device is refused before any file exists.

@@ -29,7 +29,8 @@ impl Directory {
 
     /// Creates the directory with access for the owner only, unless it exists.
     ///
-    /// # Errors The directory cannot be created.
+    /// # Errors
+    /// The directory cannot be created.
     pub fn make(path: &Path) -> io::Result<Self> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;

@@ -35,7 +35,8 @@ pub struct Server {
 impl Server {
     /// Listens at `path`. Virtual machines that connect wait until [`Server::start`].
     ///
-    /// # Errors Nothing can listen there: another server does, the path is a file, or the system refuses.
+    /// # Errors
+    /// Nothing can listen there: another server does, the path is a file, or the system refuses.
     pub fn bind(path: &Path, device: Device, tally: Arc<Tally>) -> Result<Self, ListenError> {
         let listener = Listener::bind(&Address::Unix(path.into()), Remote::Refused, false)?;
         Ok(Self { listener, device: Arc::new(device), tally })

@@ -80,7 +80,8 @@ pub struct Guest {
 impl Guest {
     /// Makes an object of a class on a device.
     ///
-    /// # Errors The reason why the device is not suitable. If its constructor raised an exception, the errand has it.
+    /// # Errors
+    /// The reason why the device is not suitable. If its constructor raised an exception, the errand has it.
     pub fn new(class: &Py<PyAny>, title: String, shape: &Shape, errand: Arc<Errand>) -> Result<Self, String> {
         let layout = Arc::new(Layout::of(shape)?);
         let made = Python::attach(|py| {

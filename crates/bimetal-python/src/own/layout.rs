@@ -54,7 +54,8 @@ pub struct Layout {
 impl Layout {
     /// The layout of a device.
     ///
-    /// # Errors The reason why it has none, and the remedy.
+    /// # Errors
+    /// The reason why it has none, and the remedy.
     pub fn of(shape: &Shape) -> Result<Self, String> {
         let sizes = shape.regions.iter().map(|region| region.geometry.page_sectors());
         let page_sectors = sizes.max().ok_or("it has no region")?;

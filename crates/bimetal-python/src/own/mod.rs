@@ -28,7 +28,8 @@ pub type Class = (String, String, Py<PyAny>);
 
 /// Lends classes to the registry, for an errand.
 ///
-/// # Errors The name is already taken, or no device has these regions.
+/// # Errors
+/// The name is already taken, or no device has these regions.
 pub fn lend(py: Python<'_>, classes: Vec<Class>, errand: &Arc<Errand>) -> PyResult<Vec<Loan>> {
     classes.into_iter().map(|class| lend_one(py, class, errand)).collect()
 }

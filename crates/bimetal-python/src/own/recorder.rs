@@ -113,7 +113,8 @@ impl Recorder {
 
     /// The call has ended. Exchanges the steps for an empty list.
     ///
-    /// # Errors A rule was broken during the call, or a required operation is missing.
+    /// # Errors
+    /// A rule was broken during the call, or a required operation is missing.
     pub fn end(&mut self, steps: &mut Vec<Step>) -> Result<(), String> {
         let task = std::mem::replace(&mut self.task, Task::None);
         if let Some(broken) = self.broken.take() {
@@ -161,7 +162,8 @@ impl Recorder {
 
     /// Copies a page to the next free one of a block. Returns the place.
     ///
-    /// # Errors The place has no page, or the block has no free page.
+    /// # Errors
+    /// The place has no page, or the block has no free page.
     pub fn copy(&mut self, from: u32, block: u32, stream: Stream, cause: Cause) -> Result<u32, String> {
         self.check_programmed(from)?;
         let to = self.take(block)?;
@@ -176,7 +178,8 @@ impl Recorder {
 
     /// Reads a page; with the host as its cause it answers the host.
     ///
-    /// # Errors The place has no page, or not the page that the host requests.
+    /// # Errors
+    /// The place has no page, or not the page that the host requests.
     pub fn read(&mut self, from: u32, cause: Cause) -> Result<(), String> {
         self.check_programmed(from)?;
         self.check_limit()?;

@@ -30,7 +30,8 @@ impl Export {
 
     /// A file in this format.
     ///
-    /// # Errors None that a caller can cause: only the libraries for JSON and CSV may fail.
+    /// # Errors
+    /// None that a caller can cause: only the libraries for JSON and CSV may fail.
     pub fn write(&self, comparison: &Comparison) -> io::Result<Vec<u8>> {
         (self.write)(comparison)
     }
