@@ -378,11 +378,11 @@ class DrivesToBuy(Record):
 
 @dataclasses.dataclass(frozen=True)
 class EraseBin(Record):
-    """Blocks of a region by how often they were erased."""
+    """Blocks of a region with erase counts in one range."""
 
-    #: Fewest erases of such a block.
+    #: Lowest erase count of the range.
     from_: int
-    #: Most erases of such a block.
+    #: Highest erase count of the range.
     to: int
     #: Number of blocks.
     blocks: int
@@ -536,7 +536,7 @@ class HotShare(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Interval(Record):
-    """A stretch of the measured passes."""
+    """An interval of the measured passes."""
 
     #: Measured requests up to its end.
     requests: int
@@ -550,11 +550,11 @@ class Interval(Record):
     write_bytes: int
     #: Simulated time at its end, in seconds since measuring started.
     end_s: float
-    #: Mean response within it, in microseconds; 0 where it served none.
+    #: Mean response within it, in microseconds; 0 if it served no request.
     response_mean_us: float
     #: Longest response within it, in microseconds.
     response_max_us: float
-    #: Operations within it, of the regions and modes that worked at all.
+    #: Operations within it, by region and mode; only regions and modes with operations in the measured passes.
     ops: tuple[IntervalOps, ...]
     #: The scheme's own figures at its end, in the order of the result's ``metrics``.
     metrics: tuple[float | None, ...]
@@ -578,7 +578,7 @@ class IntervalAccesses(Record):
 class IntervalOps(Record):
     """Operations of a region and cell mode within an interval."""
 
-    #: Region; where its blocks ran with one bit per cell, with ``:slc`` behind its name.
+    #: Region; ``:slc`` behind its name marks blocks in SLC mode.
     region: str
     #: Page reads.
     read: int
@@ -594,14 +594,14 @@ class IntervalOps(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Load(Record):
-    """What a device was asked to do."""
+    """Load of a device."""
 
-    #: What was busiest: a region's dies (``mlc``), its channels (``mlc channels``), a disk, or the ``device`` where it
+    #: Busiest part: a region's dies (``mlc``), its channels (``mlc channels``), a disk, or ``device`` if the device
     #: does one operation at a time.
     bottleneck: str
-    #: Share of the simulated time for which that worked, the mean over all of its dies or channels.
+    #: Share of the simulated time in which this part was busy, the mean over all of its dies or channels.
     utilisation: float
-    #: Open loop: how much longer the device took than the trace, in seconds.
+    #: Open loop: time from the last arrival to the last completion, in seconds.
     backlog_s: float
     #: Mean responses of the first to the last eighth of the measured requests, in microseconds.
     response_trend_us: tuple[float, ...]
@@ -653,7 +653,7 @@ class OpProfile(Record):
 class Operations(Record):
     """One kind of operation, for one cause, in one region and cell mode."""
 
-    #: Region or disk; where a region's blocks ran with one bit per cell, with ``:slc`` behind its name.
+    #: Region or disk; ``:slc`` behind the name of a region marks blocks in SLC mode.
     region: str
     #: ``read``, ``program`` or ``erase``; of a disk ``read`` or ``write``.
     op: str
@@ -661,10 +661,10 @@ class Operations(Record):
     cause: str
     #: How often.
     count: int
-    #: Bytes of the pages read or programmed, or of the blocks erased, in that cell mode; of a disk those read or
+    #: Bytes of the pages read or programmed, or of the blocks erased, in this cell mode; for a disk, bytes read or
     #: written.
     bytes: int
-    #: Array and channel time, in microseconds; of a disk the time of the accesses.
+    #: Array and channel time, in microseconds; for a disk, time of the accesses.
     time_us: float
 
 
@@ -906,7 +906,7 @@ class Result(Record):
     write_us: Responses
     #: Simulated time of the measured passes, in seconds.
     simulated_s: float
-    #: What was asked of the device, and whether it was too much.
+    #: Load of the device, and whether it was overloaded.
     load: Load
     #: Operations by region, mode, operation and cause; only those that took place.
     ops: tuple[Operations, ...]
@@ -914,26 +914,26 @@ class Result(Record):
     streams: tuple[Stream, ...]
     #: Erase counts by region.
     wear: tuple[Wear, ...]
-    #: Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
-    #: flash; ``None`` where the host wrote nothing.
+    #: Bytes programmed into flash, for all causes, per byte that the host wrote. Less than 1 if writes bypass flash;
+    #: ``None`` if the host wrote nothing.
     write_amplification: float | None
     #: Energy of all operations, in joules: supply voltage x current x array and channel time (Chang 2010, section 5),
     #: and for disks power x time of accesses.
     energy_j: float
-    #: Price of all flash, spare area included, and of as much of a disk as data are on, in US dollars.
+    #: Price of all flash, spare area included, and of the part of a disk that holds data, in US dollars.
     cost_usd: float
-    #: Bytes that the host can write until the first region's mean erase count reaches its endurance: the mean, not the
-    #: worst block, because how evenly blocks wear is a figure of its own and a device replaces single blocks.
-    #: Extrapolated from the measured passes; ``None`` where they wrote or erased nothing.
+    #: Bytes that the host can write until the mean erase count of the first region reaches its endurance. The mean is
+    #: used, not the worst block: how evenly blocks wear is a separate figure, and a device replaces single blocks.
+    #: Extrapolated from the measured passes; ``None`` if they wrote or erased nothing.
     lifetime_host_bytes: float | None
-    #: Years of 365.25 days until then, at the rate at which the trace writes, whatever its replay's speed; ``None``
-    #: also where the trace has no duration.
+    #: Years of 365.25 days until the first region is worn out, at the write rate of the trace, whatever the speed of
+    #: the replay; ``None`` also if the trace has no duration.
     lifetime_years: float | None
     #: The scheme's own figures.
     metrics: dict[str, float | None]
     #: The controller's figures; none on a device without one.
     controller: dict[str, float | None]
-    #: Figures over time, as many as the plan asked for.
+    #: Figures over time, one entry for each interval of the plan.
     intervals: tuple[Interval, ...]
     #: Failures by region; only regions in which something failed.
     faults: tuple[Faults, ...]
@@ -1088,18 +1088,19 @@ class Spread(Record):
 class Stream(Record):
     """Programs of one stream in one region and cell mode.
 
-    In the words of NVMe's Flexible Data Placement: of one reclaim unit handle.
+    NVMe's Flexible Data Placement calls a stream a reclaim unit handle.
     """
 
-    #: Region; where its blocks ran with one bit per cell, with ``:slc`` behind its name.
+    #: Region; ``:slc`` behind its name marks blocks in SLC mode.
     region: str
-    #: Number of the stream, from 0 on.
+    #: Number of the stream, from 0.
     stream: int
-    #: Pages that came from outside of the region: from the host, or from another region.
+    #: Pages that came from outside the region: from the host, or from another region.
     written_pages: int
-    #: Pages that were copied to it within the region: by garbage collection, folding or wear levelling.
+    #: Pages that were copied within the region: by garbage collection, folding or wear levelling.
     copied_pages: int
-    #: Sum of the two by the former. ``None`` where nothing came from outside, as in a stream for copies.
+    #: Sum of the two page counts divided by ``written_pages``; ``None`` if no page came from outside, as in a stream
+    #: for copies.
     write_amplification: float | None
 
 
@@ -1129,20 +1130,20 @@ class SweepFigures(Record):
     simulated_s: float
     #: Requests divided by the simulated time. For a closed loop it is the device's throughput.
     throughput_per_s: float | None
-    #: Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
-    #: flash; ``None`` where the host wrote nothing.
+    #: Bytes programmed into flash, for all causes, per byte that the host wrote. Less than 1 if writes bypass flash;
+    #: ``None`` if the host wrote nothing.
     write_amplification: float | None
     #: Energy of all operations, in joules: supply voltage x current x array and channel time (Chang 2010, section 5),
     #: and for disks power x time of accesses.
     energy_j: float
-    #: Price of all flash, spare area included, and of as much of a disk as data are on, in US dollars.
+    #: Price of all flash, spare area included, and of the part of a disk that holds data, in US dollars.
     cost_usd: float
-    #: Bytes that the host can write until the first region's mean erase count reaches its endurance: the mean, not the
-    #: worst block, because how evenly blocks wear is a figure of its own and a device replaces single blocks.
-    #: Extrapolated from the measured passes; ``None`` where they wrote or erased nothing.
+    #: Bytes that the host can write until the mean erase count of the first region reaches its endurance. The mean is
+    #: used, not the worst block: how evenly blocks wear is a separate figure, and a device replaces single blocks.
+    #: Extrapolated from the measured passes; ``None`` if they wrote or erased nothing.
     lifetime_host_bytes: float | None
-    #: Years of 365.25 days until then, at the rate at which the trace writes, whatever its replay's speed; ``None``
-    #: also where the trace has no duration.
+    #: Years of 365.25 days until the first region is worn out, at the write rate of the trace, whatever the speed of
+    #: the replay; ``None`` also if the trace has no duration.
     lifetime_years: float | None
     #: The regions.
     regions: tuple[RegionRow, ...]
@@ -1228,7 +1229,7 @@ class Target(Record):
 
 @dataclasses.dataclass(frozen=True)
 class TraceFacts(Record):
-    """What is said of the trace in every result file."""
+    """Facts about the trace, in every result file."""
 
     #: File name or workload.
     name: str
@@ -1268,7 +1269,7 @@ class TraceSource(Record):
 class Wear(Record):
     """Erase counts of a region's blocks since the device was filled."""
 
-    #: Region. Blocks that stay in SLC mode for good are listed by themselves, with ``:slc`` behind its name.
+    #: Region. Blocks that always stay in SLC mode are listed separately, with ``:slc`` behind its name.
     region: str
     #: Number of blocks.
     blocks: int
@@ -1280,11 +1281,11 @@ class Wear(Record):
     erases_max: int
     #: Standard deviation of the erase counts over all blocks.
     erases_stddev: float
-    #: Cycles that a block lasts; where blocks change between cell modes, the mean that their mix of erases amounts to.
+    #: Cycles that a block lasts. If blocks change between cell modes: the mean that results from their mix of erases.
     endurance: float
-    #: Share of the region's life that is used up: mean erase count by endurance.
+    #: Share of the region's life that is used up: mean erase count divided by endurance.
     used: float
-    #: How many blocks were erased how often, in bins of one width from the least to the most worn block.
+    #: Number of blocks by erase count, in bins of equal width from the least to the most worn block.
     erase_counts: tuple[EraseBin, ...]
 
 

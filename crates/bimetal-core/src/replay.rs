@@ -1,7 +1,7 @@
-//! Replay: requests at their moments into a scheme over a medium, and what came of it.
+//! Replay: gives requests to a scheme over simulated media at their arrival times, and measures.
 //!
-//! Deterministic: the same requests, configuration and seed give the same [`Outcome`] to the bit on any machine. After
-//! its buffers are made a replay allocates nothing.
+//! Deterministic: the same requests, configuration and seed give the same [`Outcome`] to the bit on any machine. A
+//! replay allocates nothing after it has made its buffers.
 
 mod outcome;
 mod responses;
@@ -49,15 +49,15 @@ pub struct Plan {
     pub arrivals: Arrivals,
     /// How often the requests are replayed, at least 1.
     pub passes: u32,
-    /// Figures are restricted to this many last passes.
+    /// Number of last passes that the figures cover.
     pub measured_passes: u32,
-    /// Whether every logical unit is written before.
+    /// Whether every logical unit is written before the first pass.
     pub fill: bool,
     /// Number of intervals that the measured passes are cut into for figures over time; 0 for none.
     pub intervals: u32,
     /// The controller in front of the scheme, on a device that has one.
     pub controller: Option<controller::Spec>,
-    /// Open loop: the host is idle once nothing has arrived for this long after the device went quiet.
+    /// Open loop: the host counts as idle if no request arrives for this long after the last completion.
     pub idle_after_ns: u64,
 }
 
@@ -76,27 +76,27 @@ impl Default for Plan {
     }
 }
 
-/// Called every few milliseconds with the number of requests served so far; says whether to go on.
+/// Called every few milliseconds with the number of requests served so far; returns whether to continue.
 pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-/// The [`Progress`] of a replay that nobody watches or stops.
+/// The [`Progress`] of a replay that is neither watched nor stopped.
 pub fn to_the_end(_served: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// How many requests ahead a scheme may prefetch: memory latency over the time of a request, generously.
+/// How many requests ahead a scheme prefetches: memory latency divided by the time of a request, generously rounded up.
 const PREFETCH_FAR: usize = 12;
 const PREFETCH_NEAR: usize = 4;
-/// Requests for which that is done at once: where entries are far apart, most of the time goes into finding their pages,
-/// and several are found at the same time.
+/// Number of requests that are prefetched together. If entries are far apart, most of the time goes into finding their
+/// memory pages, and the processor finds several at the same time.
 const PREFETCH_BATCH: usize = 8;
 
 const PROGRESS_STEP: u64 = 1 << 14;
 
-/// Replays `requests` into `scheme` over `media` as `plan` says.
+/// Replays `requests` into `scheme` over `media` according to `plan`.
 ///
-/// The requests must lie within the scheme's logical capacity. A replay that `progress` stops ends there, and its outcome
-/// is that of the requests served until then.
+/// The requests must lie within the scheme's logical capacity. If `progress` stops the replay, the outcome is that of
+/// the requests served until then.
 pub fn run<M: Simulation>(
     media: &mut M,
     scheme: &mut dyn Scheme<M>,
@@ -147,12 +147,13 @@ struct Driver<'a, F> {
     measured: Measured,
     course: Course,
     served: u64,
-    /// Requests of an interval and of a stretch, and until the current ones are full.
+    /// Requests of an interval and of a stretch, and the number that the current ones still lack.
     interval_requests: u64,
     interval_left: u64,
     stretch_requests: u64,
     stretch_left: u64,
-    /// Requests until the first of the two is full, out of how many, and what was served since the last time.
+    /// Requests until the current interval or stretch is full, whichever is first; their number at the last mark; and
+    /// the reads and writes served since that mark.
     mark_left: u64,
     mark_requests: u64,
     since_mark: Stretch,
@@ -160,7 +161,7 @@ struct Driver<'a, F> {
     metrics: Metrics,
     current: Interval,
     stretch: Stretch,
-    /// Completion of the last request to end, and the moment measuring started.
+    /// Completion of the request that ended last, and the start of measuring.
     latest_ns: u64,
     start_ns: u64,
     outstanding: BinaryHeap<Reverse<u64>>,
@@ -285,7 +286,7 @@ impl<'a, F: Front> Driver<'a, F> {
     ) -> ControlFlow<()> {
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return ControlFlow::Continue(()) };
         let scale = |ns: u64| if speed == 1.0 { ns } else { (ns as f64 / speed) as u64 };
-        // A pass begins one mean inter-arrival after the one before it has ended.
+        // A pass begins one mean inter-arrival time after the last arrival of the previous pass.
         let duration = scale(last.arrival_ns - first.arrival_ns.min(last.arrival_ns));
         let period = duration + duration / requests.len() as u64;
         let offset = u64::from(pass) * period;
@@ -293,7 +294,8 @@ impl<'a, F: Front> Driver<'a, F> {
             let arrival_ns = offset + scale(request.arrival_ns.saturating_sub(first.arrival_ns));
             let quiet_ns = arrival_ns.saturating_sub(self.latest_ns);
             if quiet_ns > self.plan.idle_after_ns {
-                // What was begun in earlier idle times comes first, or background work would grow without bound.
+                // Work that was begun in earlier idle times is finished first, or background work would grow without
+                // bound.
                 let behind_ns = media.backlog_ns(self.latest_ns + self.plan.idle_after_ns);
                 self.idle(media, scheme, (quiet_ns - self.plan.idle_after_ns).saturating_sub(behind_ns));
             }
@@ -351,7 +353,8 @@ impl<'a, F: Front> Driver<'a, F> {
         if self.served.is_multiple_of(PROGRESS_STEP) { progress(self.served) } else { ControlFlow::Continue(()) }
     }
 
-    /// Adds what was served since the last time to the current interval and stretch, and closes those that are full.
+    /// Adds the requests served since the last mark to the current interval and stretch, and closes those that are
+    /// full.
     #[cold]
     fn mark<M: Simulation>(&mut self, media: &M, scheme: &dyn Scheme<M>) {
         let requests = self.mark_requests - self.mark_left;
@@ -379,7 +382,7 @@ impl<'a, F: Front> Driver<'a, F> {
     }
 
     fn close_stretch(&mut self) {
-        // Passes that are not measured may have more.
+        // Passes that are not measured may have more stretches.
         if self.course.stretches.len() < STRETCHES {
             self.course.stretches.push(self.stretch);
         }
@@ -416,7 +419,7 @@ impl<'a, F: Front> Driver<'a, F> {
     }
 
     fn finish<M: Simulation>(mut self, media: &mut M, scheme: &mut dyn Scheme<M>) -> Outcome {
-        // Data that are still in a buffer belong to what was measured.
+        // Data that are still in a buffer are part of the measurement.
         self.front.drain(media, scheme, self.latest_ns);
         self.front.metrics(&mut self.course.controller);
         self.mark(media, scheme);
@@ -485,7 +488,7 @@ mod tests {
     fn responses_in_an_open_loop_include_queueing() {
         let requests = [page(Op::Read, 1, 100), page(Op::Read, 2, 100), page(Op::Read, 3, 110), page(Op::Read, 4, 900)];
         let outcome = replayed(&requests, &Plan { arrivals: OPEN, ..Plan::default() });
-        // 25, then 50, then 75 less the 10 µs that it came later, then 25 again.
+        // 25, then 50, then 75 minus the 10 µs by which it arrived later, then 25 again.
         assert_eq!(outcome.measured.reads.total_ns(), (25 + 50 + 65 + 25) * 1000);
         assert_eq!(outcome.measured.reads.max_ns(), 65_000);
         assert_eq!(outcome.measured.simulated_ns, 825_000);

@@ -1,8 +1,8 @@
-//! Report figures: pure functions of what a replay measured, the parts it ran on and the trace.
+//! Report figures: pure functions of the measurements of a replay, the parts of the device and the trace.
 //!
-//! [`Report`] is one entry of `results` in the JSON that `compare` and `replay` write; the caller adds the device as
-//! configured and the speed of the simulation itself. Every figure is deterministic, and none is ever NaN or infinite:
-//! what is undefined is `None` (`null`).
+//! [`Report`] is one entry of `results` in the JSON that `compare` and `replay` write; the caller adds the
+//! configuration of the device and the speed of the simulation itself. Every figure is deterministic, and none is ever
+//! NaN or infinite: an undefined figure is `None` (`null`).
 //!
 //! Operations, responses, energy, write amplification and lifetime cover the measured passes. Erase counts of blocks
 //! cover all passes since the device was filled, because wear is a state.
@@ -40,7 +40,7 @@ pub use wear::{EraseBin, WearFigures};
 /// Seconds of a Julian year, 365.25 days.
 pub const YEAR_S: f64 = 365.25 * 86_400.0;
 
-/// A region as figures need it, in the order of the device.
+/// A region as the figures need it, in the order of the device.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionDescription<'a> {
     /// Name in tables and JSON, such as `slc`.
@@ -51,7 +51,7 @@ pub struct RegionDescription<'a> {
     pub geometry: Geometry,
 }
 
-/// A disk as figures need it, in the order of the device.
+/// A disk as the figures need it, in the order of the device.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskDescription<'a> {
     /// Name in tables and JSON, such as `disk`.
@@ -60,7 +60,7 @@ pub struct DiskDescription<'a> {
     pub volume: &'a Volume,
 }
 
-/// What is said of the trace in every result file.
+/// Facts about the trace, in every result file.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TraceFacts {
     /// File name or workload.
@@ -86,7 +86,7 @@ pub struct TraceFacts {
 }
 
 impl TraceFacts {
-    /// Counts a trace, once: nothing here depends on how often it is replayed.
+    /// Facts about one pass over a trace, independent of the number of replayed passes.
     pub fn of(name: &str, format: &str, requests: &[Request]) -> Self {
         let count = |op: Op| requests.iter().filter(|request| request.op == op).count() as u64;
         let bytes = |op: Op| requests.iter().filter(|request| request.op == op).map(Request::bytes).sum();
@@ -146,7 +146,7 @@ impl ResponseFigures {
 /// One kind of operation, for one cause, in one region and cell mode.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct OpFigures {
-    /// Region or disk; where a region's blocks ran with one bit per cell, with `:slc` behind its name.
+    /// Region or disk; `:slc` behind the name of a region marks blocks in SLC mode.
     pub region: String,
     /// `read`, `program` or `erase`; of a disk `read` or `write`.
     pub op: &'static str,
@@ -154,9 +154,10 @@ pub struct OpFigures {
     pub cause: &'static str,
     /// How often.
     pub count: u64,
-    /// Bytes of the pages read or programmed, or of the blocks erased, in that cell mode; of a disk those read or written.
+    /// Bytes of the pages read or programmed, or of the blocks erased, in this cell mode; for a disk, bytes read or
+    /// written.
     pub bytes: u64,
-    /// Array and channel time, in microseconds; of a disk the time of the accesses.
+    /// Array and channel time, in microseconds; for a disk, time of the accesses.
     pub time_us: f64,
 }
 
@@ -170,7 +171,8 @@ pub struct FaultFigures {
     pub counts: FaultCounts,
 }
 
-/// Figures of a scheme or a controller, written as an object in their order; what is not a finite number is `null`.
+/// Figures of a scheme or a controller, written as an object in their order; a value that is not a finite number is
+/// `null`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricFigures(pub Vec<(&'static str, Option<f64>)>);
 
@@ -205,7 +207,7 @@ pub struct Report {
     pub write_distribution: Distribution,
     /// Simulated time of the measured passes, in seconds.
     pub simulated_s: f64,
-    /// What was asked of the device, and whether it was too much.
+    /// Load of the device, and whether it was overloaded.
     pub load: LoadFigures,
     /// Operations by region, mode, operation and cause; only those that took place.
     pub ops: Vec<OpFigures>,
@@ -213,7 +215,7 @@ pub struct Report {
     pub streams: Vec<StreamFigures>,
     /// Erase counts by region.
     pub wear: Vec<WearFigures>,
-    /// What the device comes to.
+    /// Main figures of the device.
     #[serde(flatten)]
     pub key_figures: KeyFigures,
     /// The scheme's own figures.
@@ -222,15 +224,15 @@ pub struct Report {
     /// The controller's figures; none on a device without one.
     #[schemars(with = "std::collections::BTreeMap<String, Option<f64>>")]
     pub controller: MetricFigures,
-    /// Figures over time, as many as the plan asked for.
+    /// Figures over time, one entry for each interval of the plan.
     pub intervals: Vec<IntervalFigures>,
     /// Failures by region; only regions in which something failed.
     pub faults: Vec<FaultFigures>,
 }
 
 impl Report {
-    /// All figures of what was measured under `trace` over `regions` and `disks`, which are those of the device in its order;
-    /// of a replay with its course.
+    /// All figures of the measurements under `trace`. `regions` and `disks` are those of the device, in its order; only
+    /// a replay has a `course`.
     pub fn of(
         scheme: &str,
         regions: &[RegionDescription<'_>],
@@ -262,7 +264,7 @@ impl Report {
         }
     }
 
-    /// Wear of the region of that name.
+    /// Wear of the region with this name.
     pub fn wear_of(&self, region: &str) -> Option<&WearFigures> {
         self.wear.iter().find(|wear| wear.region == region)
     }
@@ -273,38 +275,39 @@ impl Report {
     }
 }
 
-/// `RS`, response speed-up (Chang 2010, section 5.1): total response of the conventional device by that of the hybrid
-/// one; above 1 the hybrid is faster. `None` where the hybrid has served nothing.
+/// `RS`, response speed-up (Chang 2010, section 5.1): total response of the conventional device divided by that of the
+/// hybrid one; above 1 the hybrid is faster. `None` if the hybrid has served nothing.
 pub fn response_speedup(conventional: &Report, hybrid: &Report) -> Option<f64> {
     let total = |report: &Report| report.response_us.mean * report.response_us.count as f64;
     finite(total(conventional) / total(hybrid))
 }
 
-/// `BW`, block-wearing ratio (Chang 2010, section 5.1): mean erase count of the fast region by that of the slow one.
-/// The fast region outlives the slow one as long as this is not above the ratio of their endurances. `None` where the
+/// `BW`, block-wearing ratio (Chang 2010, section 5.1): mean erase count of the fast region divided by that of the slow
+/// one. The fast region outlives the slow one as long as this is not above the ratio of their endurances. `None` if the
 /// slow region has not been erased.
 pub fn block_wearing(fast: &WearFigures, slow: &WearFigures) -> Option<f64> {
     finite(fast.erases_mean / slow.erases_mean)
 }
 
-/// `Φ`, how evenly two regions wear (WLAFTL 2018, section 4.1): the larger share of life used by the smaller; 1 is ideal.
-/// `None` where one of them has not been erased.
+/// `Φ`, how evenly two regions wear (WLAFTL 2018, section 4.1): the larger share of life used divided by the smaller; 1
+/// is ideal. `None` if one of them has not been erased.
 pub fn phi(fast: &WearFigures, slow: &WearFigures) -> Option<f64> {
     wear_balance::phi(fast.used, slow.used)
 }
 
-/// `ES`, the paper's energy-saving ratio (Chang 2010, section 5.1): energy of the hybrid device by that of the
-/// conventional one; 0.54 saves 46 %. `None` where the conventional device has done nothing.
+/// `ES`, the paper's energy-saving ratio (Chang 2010, section 5.1): energy of the hybrid device divided by that of the
+/// conventional one; 0.54 saves 46 %. `None` if the conventional device has done nothing.
 pub fn energy_saving(conventional: &Report, hybrid: &Report) -> Option<f64> {
     finite(hybrid.key_figures.energy_j / conventional.key_figures.energy_j)
 }
 
-/// `EC`, extra-cost ratio (Chang 2010, section 5.1): price of the hybrid device's flash by that of the conventional one.
+/// `EC`, extra-cost ratio (Chang 2010, section 5.1): price of the hybrid device's flash divided by that of the
+/// conventional one.
 pub fn extra_cost(conventional: &Report, hybrid: &Report) -> Option<f64> {
     finite(hybrid.key_figures.cost_usd / conventional.key_figures.cost_usd)
 }
 
-/// A finite number, or nothing.
+/// The value if it is a finite number.
 fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
@@ -320,7 +323,7 @@ fn mode_name(region: &str, mode: CellMode) -> String {
     }
 }
 
-/// Bytes that one operation of a row touches.
+/// Bytes that one operation of a row reads, programs or erases.
 fn op_bytes(regions: &[RegionDescription<'_>], row: &Row, op: FlashOp) -> u64 {
     let RegionDescription { chip, geometry, .. } = regions[row.region];
     let page = u64::from(geometry.page_bytes);

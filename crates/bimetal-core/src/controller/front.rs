@@ -1,12 +1,13 @@
-//! What requests pass on their way to the scheme: a controller, or nothing.
+//! The way of requests to the scheme: through a controller, or directly.
 
 use crate::media::Simulation;
 use crate::request::Request;
 use crate::scheme::{Metrics, Scheme};
 
-/// What stands in front of the scheme. The replay is compiled for each, so that its loop without a controller has no trace of one.
+/// The part in front of the scheme. The replay is compiled for each, so that its loop without a controller contains no
+/// code of one.
 pub trait Front {
-    /// Serves a request that the host issues at `issue_ns`. Returns when it is completed.
+    /// Serves a request that the host issues at `issue_ns`. Returns its completion time.
     fn serve<M: Simulation>(
         &mut self,
         media: &mut M,
@@ -15,7 +16,8 @@ pub trait Front {
         issue_ns: u64,
     ) -> u64;
 
-    /// Brings the scheme's map entry of a request and the page that another one's entry leads to into the processor's cache.
+    /// Brings the scheme's map entry of `far` into the processor's cache, and the page to which the entry of `near`
+    /// points.
     fn prefetch<M: Simulation>(&self, scheme: &dyn Scheme<M>, far: &Request, near: &Request);
 
     /// The host is idle from `at_ns` on.
@@ -24,14 +26,14 @@ pub trait Front {
     /// Hands over all data that the scheme does not have yet.
     fn drain<M: Simulation>(&mut self, _media: &mut M, _scheme: &mut dyn Scheme<M>, _at_ns: u64) {}
 
-    /// Forgets counts.
+    /// Resets its counts.
     fn reset_counts(&mut self) {}
 
     /// Its figures since measuring started.
     fn metrics(&self, _metrics: &mut Metrics) {}
 }
 
-/// Nothing: the scheme gets requests when the host issues them.
+/// No controller: the scheme gets requests when the host issues them.
 #[derive(Clone, Copy, Debug)]
 pub struct Direct;
 

@@ -1,8 +1,9 @@
-//! The part of the map that a drive without memory of its own for it can keep: pages of the map by recency (DFTL: Gupta, Kim
-//! and Urgaonkar, ASPLOS 2009).
+//! Cache of the map in a drive whose memory does not hold all of it: pages of the map by recency (DFTL: Gupta, Kim and
+//! Urgaonkar, ASPLOS 2009).
 //!
-//! A page of the map is a flash page of entries of 4 bytes. One that is not here is read from flash before the data; one that
-//! was changed is programmed when it makes room for another. Where pages of the map lie is not modelled, only their time.
+//! A page of the map is a flash page of entries of 4 bytes. A page that is not in the cache is read from flash before
+//! the data; a changed page is programmed when it makes room for another. The places of map pages are not modelled,
+//! only the time of their operations.
 
 use crate::media::Simulation;
 use crate::operation::FlashOp;
@@ -18,7 +19,7 @@ const CACHED: usize = 0;
 /// The cache's state.
 #[derive(Debug)]
 pub(super) struct MapCache {
-    /// Sectors that a page of the map is about.
+    /// Sectors that a page of the map covers.
     page_sectors: u64,
     by_recency: Lists,
     is_changed: Vec<bool>,
@@ -42,7 +43,7 @@ impl MapCache {
         }
     }
 
-    /// Brings the map of a request into memory. Returns when it is there, for a request that comes at `at_ns`.
+    /// Loads the map of a request that comes at `at_ns`. Returns when it is in memory.
     #[inline]
     pub(super) fn load<M: Simulation>(&mut self, media: &mut M, request: &Request, at_ns: u64) -> u64 {
         let (first, last) = (request.sector / self.page_sectors, (request.end() - 1) / self.page_sectors);

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!  host ──link──▶ command ──▶ write buffer ──whole wordlines──▶ scheme ──▶ flash
-//!                    └─ read: what the buffer does not have ──────▲
+//!                    └─ read: sectors not in the buffer ──────────▲
 //! ```
 //!
-//! A write is acknowledged when it is in the buffer. Sectors that are overwritten there never reach the flash. Half of the buffer
-//! holds data that wait for it, the other half data on their way to the flash; when all of it is full, writes wait. A buffer that
-//! is protected against power cuts keeps its data as long as it has room; one that is not is written out as soon as a wordline can
-//! be filled, and emptied when the host is idle.
+//! A write is acknowledged when it is in the buffer. Sectors that are overwritten there never reach the flash. When all
+//! of the buffer is full, writes wait for data on their way to the flash. A buffer that is protected against power cuts
+//! keeps data in half of its room, so that they can be overwritten. An unprotected buffer writes out each wordline as
+//! soon as it is full, and everything when the host is idle.
 //!
-//! The papers' devices have no controller: their requests go to the scheme as they come.
+//! The papers' devices have no controller: their requests go directly to the scheme.
 
 mod front;
 mod link;
@@ -28,7 +28,7 @@ use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme, ratio};
 use crate::units::ByteSize;
 
-/// A controller, as a device file has it: `[controller]`.
+/// A controller as a device file describes it: `[controller]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerSettings {
@@ -37,26 +37,29 @@ pub struct ControllerSettings {
     /// Whether the link moves data in one direction at a time, as SATA does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub half_duplex: bool,
-    /// Time for which a command occupies the controller, in microseconds: its reciprocal bounds the requests a second.
+    /// Time for which a command occupies the controller, in microseconds: its reciprocal limits the requests per
+    /// second.
     #[serde(default)]
     pub command_us: f64,
-    /// Time for each 4 KiB of a command, in microseconds, in which the controller moves and maps them: with one command at a time it
-    /// adds to the transfer, with several these overlap.
+    /// Time in which the controller moves and maps each 4 KiB of a command, in microseconds. With one command at a time
+    /// it adds to the transfer; with several commands these times overlap.
     #[serde(default)]
     pub us_per_4kib: f64,
-    /// Latency of a read beyond that, its flash and its transfers, in microseconds: host, link and firmware.
+    /// Latency of a read in addition to the times above, its flash and its transfers, in microseconds: host, link and
+    /// firmware.
     #[serde(default)]
     pub read_latency_us: f64,
-    /// The same of a write, to its acknowledgement.
+    /// The same for a write, up to its acknowledgement.
     #[serde(default)]
     pub write_latency_us: f64,
-    /// Write buffer; 0: writes are acknowledged when the flash has them.
+    /// Size of the write buffer; 0: writes are acknowledged when the flash has them.
     #[serde(default)]
     pub buffer: ByteSize,
     /// Whether the buffer survives a power cut.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub power_protected: bool,
-    /// Memory for the map, where it is not all of it: a page of the map that is not there is read from flash first.
+    /// Memory for the map if it does not hold the whole map: a page of the map that is not in it is read from flash
+    /// first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map_cache: Option<ByteSize>,
     /// Share of what the slow cells could do that folding into them reaches, above 0 and up to 1: the rest goes into firmware.
@@ -72,16 +75,16 @@ fn is_all(share: &f64) -> bool {
     *share == 1.0
 }
 
-/// Latencies and times beyond this are a mistake: a second.
+/// Longest latency or time that is accepted: a second.
 const TIME_MAX_US: f64 = 1e6;
-/// More than any drive has, and what its tables can number.
+/// Largest size that is accepted: more than any drive has, and within the limits of the tables.
 const BUFFER_MAX: u64 = 64 << 30;
 
 impl ControllerSettings {
     /// Checks each figure.
     ///
     /// # Errors
-    /// The field that cannot be, and why.
+    /// The wrong field, and the reason.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         if !(self.link_mb_per_s > 0.0 && self.link_mb_per_s <= 1e6) {
             return Err(("link_mb_per_s", format!("{} is not within 1 to 1000000 MB/s", self.link_mb_per_s)));
@@ -107,20 +110,20 @@ impl ControllerSettings {
     }
 }
 
-/// A controller as a replay needs it.
+/// A controller as the replay needs it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// Its figures.
+    /// Its settings.
     pub settings: ControllerSettings,
-    /// Sectors of a wordline of the slow cells: what is written out of the buffer at once.
+    /// Sectors of a wordline of the slow cells, which the buffer writes out together.
     pub wordline_sectors: u32,
-    /// Sectors that an entry of the map is about.
+    /// Sectors that an entry of the map covers.
     pub mapping_sectors: u32,
     /// Sectors that the host sees.
     pub logical_sectors: u64,
 }
 
-/// What it did since measuring started.
+/// Counts since measuring started.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     written_sectors: u64,
@@ -142,7 +145,7 @@ pub struct Controller {
     /// Until when commands occupy it.
     busy_until_ns: u64,
     buffer: Option<WriteBuffer>,
-    /// When the buffer had room for the sectors that came last: data do not overtake each other.
+    /// Time at which the buffer had room for the previous sectors: data do not overtake each other.
     admitted_ns: u64,
     is_protected: bool,
     map_cache: Option<MapCache>,
@@ -157,7 +160,7 @@ impl Controller {
         let units = (settings.buffer.0 / (u64::from(UNIT_SECTORS) * 512)) as u32;
         let wordline_units = wordline_sectors.div_ceil(UNIT_SECTORS).clamp(1, (units / 2).max(1));
         let frames = units / wordline_units;
-        // What may be overwritten in it before it is written out: half of it if its data are safe there.
+        // Frames kept in the buffer to be overwritten: half of them if they survive a power cut.
         let kept_frames = if settings.power_protected { (frames / 2).max(1) } else { 1 };
         Self {
             link: Link::new(settings.link_mb_per_s, settings.half_duplex),
@@ -198,7 +201,7 @@ impl Front for Controller {
         }
     }
 
-    /// What stays in the buffer does not need its map entry yet.
+    /// A request that stays in the buffer does not need its map entry yet.
     #[inline]
     fn prefetch<M: Simulation>(&self, scheme: &dyn Scheme<M>, far: &Request, near: &Request) {
         let mut stays = false;
@@ -211,14 +214,14 @@ impl Front for Controller {
         }
     }
 
-    /// A buffer that a power cut would empty is written out.
+    /// Writes out a buffer that does not survive a power cut.
     fn idle<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
         if !self.is_protected {
             self.drain(media, scheme, at_ns);
         }
     }
 
-    /// Writes out all of the buffer.
+    /// Writes out the whole buffer.
     fn drain<M: Simulation>(&mut self, media: &mut M, scheme: &mut dyn Scheme<M>, at_ns: u64) {
         while self.buffer.as_ref().is_some_and(WriteBuffer::has_waiting) {
             self.write_out(media, scheme, at_ns);
@@ -306,7 +309,7 @@ impl Controller {
         there_ns + self.write_latency_ns
     }
 
-    /// When the buffer has room for a sector that has arrived at `at_ns`.
+    /// Time at which the buffer has room for a sector that has arrived at `at_ns`.
     fn wait_for_room<M: Simulation>(
         &mut self,
         media: &mut M,
@@ -348,7 +351,7 @@ impl Controller {
         self.counts.wordlines += 1;
     }
 
-    /// Gives a request to the scheme once its part of the map is there. Returns when the flash has served it.
+    /// Gives a request to the scheme once its part of the map is in memory. Returns when the flash has served it.
     #[inline]
     fn pass_on<M: Simulation>(
         &mut self,

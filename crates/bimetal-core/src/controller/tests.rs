@@ -8,10 +8,10 @@ use crate::units::{Geometry, Ppa, RegionId};
 
 const SECTORS: u64 = 1 << 14;
 
-/// A scheme that does nothing but remember which sectors it was given, and whether the host has written them since.
+/// A scheme that only remembers which sectors it was given, and whether the host has written them since.
 #[derive(Default, Serialize, Deserialize)]
 struct Recorder {
-    /// By sector: the flash has what the host wrote last.
+    /// By sector: whether the flash has the host's last data.
     is_current: Vec<bool>,
     requests: Vec<(u64, u32)>,
     reads: u64,
@@ -30,7 +30,7 @@ impl Scheme<SimMedia> for Recorder {
             }
             Op::Read => {
                 self.reads += 1;
-                // A unit of which the buffer has a part is read, too: the rest of it is needed.
+                // A unit of which the buffer has only a part is read, too: the rest of it is needed.
                 for unit in (sectors.start / 8 * 8..sectors.end).step_by(8) {
                     let wanted = unit.max(sectors.start)..(unit + 8).min(sectors.end);
                     assert!(self.is_current[wanted].iter().any(|&is_current| is_current), "read past the buffer");
@@ -48,7 +48,7 @@ impl Scheme<SimMedia> for Recorder {
     }
 }
 
-/// 200 µs to program a page of 2 KiB and 25 µs to read one, the link apart.
+/// 200 µs to program a page of 2 KiB and 25 µs to read one, without the link.
 fn parts(change: impl FnOnce(&mut ControllerSettings)) -> (SimMedia, Recorder, Controller) {
     let chip = chip::find("chang-slc").unwrap();
     let geometry = Geometry::new(2048, 64, 64, 1).unwrap();
@@ -151,8 +151,8 @@ fn what_is_in_the_buffer_is_read_from_it() {
     assert_eq!(media.ledger().total(FlashOp::Read, Cause::Host), 2);
 }
 
-/// Whatever happens, the flash has the last data of every sector once the buffer is empty, and no read goes past data that wait:
-/// `Recorder` checks that.
+/// After any requests, the flash has the last data of every sector once the buffer is empty, and no read bypasses
+/// waiting data: `Recorder` checks both.
 #[test]
 fn no_sector_is_lost_or_read_too_early() {
     for protected in [false, true] {
@@ -185,7 +185,7 @@ fn a_page_of_the_map_that_is_not_cached_is_read_first() {
     });
     let mut read = |sector, at| controller.serve(&mut media, &mut scheme, &request(Op::Read, sector, 8), at) - at;
     let hit_ns = (1 + 25 + 8 + 20) * 1000;
-    // A page of the map is about 1024 units of 4 KiB, and one page fits.
+    // A page of the map covers 1024 units of 4 KiB, and the cache has room for one page.
     let times = [read(0, 0), read(8 * 1023, 1_000_000), read(8 * 1024, 2_000_000), read(0, 3_000_000)];
     assert_eq!(times, [hit_ns + 25_000, hit_ns, hit_ns + 25_000, hit_ns + 25_000]);
     let mut metrics = Metrics::default();

@@ -1,8 +1,8 @@
 //! The write buffer: data of the host that wait for the flash, or are on their way to it.
 //!
-//! It keeps units of 4 KiB with a bit for each sector, in frames of a wordline each. A unit takes the next place of the frame that
-//! is being filled; a sector that is written again while its unit waits takes the place that it has. Full frames go to the flash in
-//! the order in which they were filled, and are free when all of their data are there.
+//! It holds units of 4 KiB with a bit for each sector, in frames of one wordline each. A unit takes the next slot of
+//! the frame that is being filled. A sector that is written again while its unit waits stays in its slot. Full frames
+//! go to the flash in the order in which they were filled, and are free when all of their data are on the flash.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -17,7 +17,7 @@ const ALL_SECTORS: u8 = u8::MAX;
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     unit: u32,
-    /// Sectors that it has.
+    /// Bits of the sectors that it holds.
     sectors: u8,
     is_waiting: bool,
     /// Placement handle of its last write.
@@ -28,7 +28,7 @@ struct Slot {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     frame: u32,
-    /// Its next slot, and the one past its last.
+    /// Its next slot, and the end of its slots.
     next: u32,
     end: u32,
 }
@@ -37,7 +37,7 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct Batch {
     frame: u32,
-    /// The slot that is looked at next, the one past the last, and the sectors that are left of the former.
+    /// The current slot, the end of the slots, and the sectors that are left of the current slot.
     slot: u32,
     end: u32,
     left: u8,
@@ -46,12 +46,12 @@ pub(super) struct Batch {
 /// The buffer's state.
 #[derive(Debug)]
 pub(super) struct WriteBuffer {
-    /// Frame by frame.
+    /// Slots, frame by frame.
     slots: Vec<Slot>,
     /// The newest slot of each unit.
     index: PageIndex,
     frame_units: u32,
-    /// Full frames from which on the oldest is written out.
+    /// Number of full frames from which on the oldest is written out.
     kept_frames: usize,
     free: Vec<u32>,
     open: Option<Open>,
@@ -72,13 +72,13 @@ fn unit_of(sector: u64) -> (u32, u32) {
 }
 
 impl WriteBuffer {
-    /// An empty buffer of `frames` frames of `frame_units` units, at least 1 each. The oldest is to be written out once `kept_frames`
-    /// are full.
+    /// An empty buffer of `frames` frames of `frame_units` units, at least 1 each. The oldest frame is due once
+    /// `kept_frames` are full.
     pub(super) fn new(frames: u32, frame_units: u32, kept_frames: u32) -> Self {
         let units = frames * frame_units;
         Self {
             slots: vec![Slot::default(); units as usize],
-            // Twice as large as it must be: units come and go all the time, and short runs make that quick.
+            // Twice the necessary size: units are added and removed all the time, and short probe runs make that fast.
             index: PageIndex::new(2 * units),
             frame_units,
             kept_frames: kept_frames as usize,
@@ -100,7 +100,7 @@ impl WriteBuffer {
         self.full.len() >= self.kept_frames
     }
 
-    /// Whether data stay in it after their frame is full.
+    /// Whether data stay in the buffer after their frame is full.
     #[inline]
     pub(super) fn keeps_frames(&self) -> bool {
         self.kept_frames > 1
@@ -112,23 +112,24 @@ impl WriteBuffer {
         self.index.get(unit).filter(|&slot| self.slots[slot as usize].is_waiting)
     }
 
-    /// Whether a sector can be put into it.
+    /// Whether the buffer has room for a sector.
     #[inline]
     pub(super) fn has_room_for(&self, sector: u64) -> bool {
         self.open.is_some() || !self.free.is_empty() || self.waiting_slot(unit_of(sector).0).is_some()
     }
 
-    /// When the next frame will be on the flash.
+    /// Time at which the next frame will be on the flash.
     pub(super) fn next_room_ns(&self) -> Option<u64> {
         self.on_their_way.peek().map(|&Reverse((end_ns, _))| end_ns)
     }
 
-    /// Puts sectors of one unit into it, for which it has room. Returns how many of them were there and waiting.
+    /// Puts sectors of one unit into the buffer, which has room for them. Returns how many of them were already
+    /// waiting.
     #[inline]
     pub(super) fn put(&mut self, sector: u64, sectors: u32, handle: u8) -> u32 {
         let (unit, first) = unit_of(sector);
         let bits = bits(first, sectors);
-        // One look-up decides: the slot in which the unit waits stays, and a new one takes its place otherwise.
+        // One look-up decides: a waiting unit keeps its slot, any other gets the next one.
         let first_of = |&frame: &u32| frame * self.frame_units;
         let next = self.open.map(|open| open.next).or(self.free.last().map(first_of));
         let slots = &self.slots;
@@ -164,7 +165,8 @@ impl WriteBuffer {
         slot
     }
 
-    /// From `sector` on: whether it is in the buffer, and up to where, at most `end`, that stays so.
+    /// Whether `sector` is in the buffer, and the end of the sectors after it for which the answer is the same, at most
+    /// `end`.
     #[inline]
     pub(super) fn run(&self, sector: u64, end: u64) -> (bool, u64) {
         let is_here = |sector: u64, sectors: u32| {
@@ -184,7 +186,7 @@ impl WriteBuffer {
         (hit, at)
     }
 
-    /// Forgets the sectors of a request that wait.
+    /// Discards the waiting sectors of a request.
     pub(super) fn forget(&mut self, request: &Request) {
         let mut sector = request.sector;
         while sector < request.end() {
@@ -204,11 +206,11 @@ impl WriteBuffer {
     #[inline]
     fn empty(&mut self, slot: u32) {
         let Slot { unit, .. } = std::mem::take(&mut self.slots[slot as usize]);
-        // A newer one may have come since.
+        // The index may have a newer slot of the unit.
         self.index.remove_if(unit, slot);
     }
 
-    /// Takes the frame that has waited for longest, if any waits.
+    /// Takes the frame that has waited longest, if any.
     pub(super) fn take_batch(&mut self) -> Option<Batch> {
         let (frame, end) = match self.full.pop_front() {
             Some(frame) => (frame, (frame + 1) * self.frame_units),
@@ -219,7 +221,7 @@ impl WriteBuffer {
         Some(Batch { frame, slot, end, left: self.slots[slot as usize].sectors })
     }
 
-    /// The units of a batch, each with one of the frame that will be written out next, by their first sectors.
+    /// The first sectors of the units of a batch, each behind that of a unit of the next frame.
     pub(super) fn soon_and_now(&self, batch: &Batch) -> impl Iterator<Item = (u64, u64)> + '_ {
         let sector = |slot: &Slot| u64::from(slot.unit) * u64::from(UNIT_SECTORS);
         let soon = self.full.front().map_or(0..0, |&frame| self.places(frame));
@@ -227,13 +229,13 @@ impl WriteBuffer {
         self.slots[soon].iter().zip(&self.slots[now]).map(move |(soon, now)| (sector(soon), sector(now)))
     }
 
-    /// Brings what a sector's look-up needs into the processor's cache.
+    /// Brings the index entry of a sector into the processor's cache.
     #[inline]
     pub(super) fn prefetch(&self, sector: u64) {
         self.index.prefetch(unit_of(sector).0);
     }
 
-    /// The next sectors of a batch that follow each other and have the same handle: the first, how many, the handle.
+    /// The next sectors of a batch that are consecutive and have the same handle: first sector, number, handle.
     pub(super) fn next_run(&mut self, batch: &mut Batch) -> Option<(u64, u32, u8)> {
         let mut run: Option<(u64, u32, u8)> = None;
         while batch.slot < batch.end {
@@ -258,7 +260,7 @@ impl WriteBuffer {
         run
     }
 
-    /// A batch will be on the flash at `end_ns`: until then it takes room, and can be read.
+    /// A batch will be on the flash at `end_ns`: until then it occupies room and can be read.
     pub(super) fn is_written(&mut self, batch: Batch, end_ns: u64) {
         self.on_their_way.push(Reverse((end_ns, batch.frame)));
     }
@@ -269,7 +271,7 @@ impl WriteBuffer {
         first..first + self.frame_units as usize
     }
 
-    /// Frees what is on the flash by `now_ns`.
+    /// Frees the frames that are on the flash by `now_ns`.
     #[inline]
     pub(super) fn retire(&mut self, now_ns: u64) {
         while let Some(&Reverse((end_ns, frame))) = self.on_their_way.peek() {
@@ -281,7 +283,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Empties a frame, which is free from now on.
+    /// Empties and frees a frame.
     #[inline(never)]
     fn clear(&mut self, frame: u32) {
         self.slots[self.places(frame)].iter().for_each(|slot| self.index.prefetch(slot.unit));

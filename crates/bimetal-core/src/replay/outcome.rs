@@ -1,4 +1,4 @@
-//! What is measured on a device, counts and responses, and how a replay goes: both over time.
+//! Measurements of a device (counts and responses), and the course of a replay over time.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::ledger::{Ledger, Server};
 use crate::request::{Op, Request};
 use crate::scheme::Metrics;
 
-/// What the host asked for.
+/// Counts of host requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostCounts {
     /// Read requests.
@@ -23,7 +23,7 @@ pub struct HostCounts {
 }
 
 impl HostCounts {
-    /// One more request.
+    /// Counts a request.
     #[inline]
     pub fn add(&mut self, request: &Request) {
         match request.op {
@@ -45,7 +45,7 @@ impl HostCounts {
     }
 }
 
-/// A stretch of the replay, for figures over time.
+/// An interval of the replay, for figures over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
     /// Measured requests up to the end of this interval.
@@ -66,7 +66,7 @@ pub struct Interval {
     pub metrics: Vec<f64>,
 }
 
-/// A part of the measured requests: responses that grow from part to part show a queue that does.
+/// A part of the measured requests. Responses that grow from part to part show a growing queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
     /// Reads and writes within it.
@@ -75,10 +75,10 @@ pub struct Stretch {
     pub response_total_ns: u128,
 }
 
-/// How many parts of equally many requests the measured ones are cut into.
+/// Number of parts, of equally many requests each, into which the measured requests are divided.
 pub const STRETCHES: usize = 8;
 
-/// What was measured on a device: in the passes of a replay, or by a store since it was made.
+/// Measurements of a device: of the measured passes of a replay, or of a store since its creation.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Operations and wear.
@@ -87,28 +87,28 @@ pub struct Measured {
     pub reads: Responses,
     /// Responses of writes. Trims are not counted: they only change maps.
     pub writes: Responses,
-    /// What the host asked for.
+    /// Counts of host requests.
     pub host: HostCounts,
     /// Simulated time, from the first issue to the last completion, in nanoseconds.
     pub simulated_ns: u64,
-    /// What the device's dies, channels and disks did.
+    /// Work of the device's dies, channels and disks.
     pub servers: Vec<Server>,
     /// The scheme's own figures.
     pub metrics: Metrics,
-    /// Blocks that stay in SLC mode for good, the first of the last region.
+    /// Number of blocks that always stay in SLC mode: the first blocks of the last region.
     pub fixed_slc_blocks: u32,
 }
 
-/// How a replay went: whether the device kept up with the trace, and figures over time.
+/// Course of a replay: whether the device kept up with the trace, and figures over time.
 #[derive(Clone, Debug)]
 pub struct Course {
     /// When requests were issued.
     pub arrivals: Arrivals,
-    /// Open loop: how much longer the device took than the trace, in nanoseconds. Large values mean overload.
+    /// Open loop: time from the last arrival to the last completion, in nanoseconds. Large values mean overload.
     pub backlog_ns: u64,
     /// Open loop: from the first measured arrival to the last, in nanoseconds.
     pub arrivals_ns: u64,
-    /// The measured requests in [`STRETCHES`] parts, or fewer where there are fewer requests.
+    /// The measured requests in [`STRETCHES`] parts, or fewer if there are fewer requests.
     pub stretches: Vec<Stretch>,
     /// The controller's figures; none on a device without one.
     pub controller: Metrics,
@@ -116,11 +116,11 @@ pub struct Course {
     pub intervals: Vec<Interval>,
 }
 
-/// What came of a replay.
+/// Result of a replay.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was measured in its measured passes.
+    /// Measurements of its measured passes.
     pub measured: Measured,
-    /// How it went.
+    /// Its course over time.
     pub course: Course,
 }

@@ -1,6 +1,6 @@
-//! How long requests took.
+//! Response times of requests.
 //!
-//! Mean and maximum are exact; quantiles are those of a histogram with three significant digits.
+//! Mean and maximum are exact; quantiles come from a histogram with three significant digits.
 
 use hdrhistogram::Histogram;
 
@@ -11,7 +11,7 @@ pub struct Responses {
     count: u64,
     total_ns: u128,
     max_ns: u64,
-    /// The last response and how often it came in a row: equal ones go into the histogram at once.
+    /// The last response and how often in a row it occurred: equal responses are added to the histogram together.
     run: (u64, u64),
 }
 
@@ -25,14 +25,14 @@ impl Default for Responses {
 }
 
 impl Responses {
-    /// None so far.
+    /// A set without responses.
     pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, HISTOGRAM_MAX_NS, 3)
             .unwrap_or_else(|_| unreachable!("the bounds are constants within the histogram's limits"));
         Self { histogram, count: 0, total_ns: 0, max_ns: 0, run: (0, 0) }
     }
 
-    /// One more, in nanoseconds. Figures know of it after [`Self::close_run`].
+    /// Adds a response, in nanoseconds. The figures include it after [`Self::close_run`].
     #[inline]
     pub fn record(&mut self, response_ns: u64) {
         if response_ns != self.run.0 {
@@ -42,7 +42,7 @@ impl Responses {
         self.run.1 += 1;
     }
 
-    /// Puts the last run into the figures, which know nothing of it before.
+    /// Adds the last run of equal responses to the figures.
     pub fn close_run(&mut self) {
         let (response_ns, count) = self.run;
         self.run.1 = 0;
@@ -59,7 +59,7 @@ impl Responses {
         (self.count, self.total_ns, self.max_ns, self.run) = (0, 0, 0, (0, 0));
     }
 
-    /// Both together.
+    /// The responses of both sets.
     pub fn merged(&self, other: &Self) -> Self {
         let mut sum = self.clone();
         sum.histogram += &other.histogram;
@@ -79,7 +79,7 @@ impl Responses {
         self.total_ns
     }
 
-    /// Mean, in nanoseconds; 0 where there was none.
+    /// Mean, in nanoseconds; 0 without responses.
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.total_ns as f64 / self.count as f64 }
     }

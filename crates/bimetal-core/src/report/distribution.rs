@@ -3,7 +3,7 @@
 
 use crate::replay::Responses;
 
-/// The distribution of response times in nanoseconds; all 0 where there was none.
+/// The distribution of response times in nanoseconds; all 0 without responses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Distribution {
     /// Shortest, to three significant digits.
@@ -14,16 +14,17 @@ pub struct Distribution {
     pub stddev_ns: f64,
     /// By percentile of [`Distribution::PERCENTILES`], to three significant digits.
     pub percentiles_ns: [u64; Distribution::PERCENTILES.len()],
-    /// Number of responses above the bound before and up to each bound of [`Distribution::BOUNDS_NS`].
+    /// Number of responses above the previous bound and up to each bound of [`Distribution::BOUNDS_NS`].
     pub counts: [u64; Distribution::BOUNDS_NS.len()],
 }
 
 impl Distribution {
-    /// The percentiles that fio reports unless it is told otherwise.
+    /// The percentiles that fio reports by default.
     pub const PERCENTILES: [f64; 17] =
         [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-    /// Upper bounds of fio's latency buckets, in nanoseconds: to 1 us, 1 ms, 1 s, then 2 s and all above.
+    /// Upper bounds of fio's latency buckets, in nanoseconds: steps up to 1 us, 1 ms and 1 s, then 2 s and everything
+    /// above.
     pub const BOUNDS_NS: [u64; 32] = {
         const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
         let mut bounds = [u64::MAX; 32];
@@ -36,7 +37,7 @@ impl Distribution {
         bounds
     };
 
-    /// One pass over the histogram, because every report has this, read or not.
+    /// One pass over the histogram, because every report has a distribution, used or not.
     pub(super) fn of(responses: &Responses) -> Self {
         let (count, mean_ns, max_ns) = (responses.count() as f64, responses.mean_ns(), responses.max_ns());
         let mut distribution = Self {
@@ -77,7 +78,7 @@ mod tests {
         assert_eq!((distribution.min_ns / 1000, distribution.max_ns), (1, 1_000_000));
         let near =
             |value: f64, expected: f64| assert!((value / expected - 1.0).abs() < 0.002, "{value} for {expected}");
-        // Of the numbers from 1 to n it is the root of (n² - 1) / 12.
+        // The standard deviation of the numbers from 1 to n is the root of (n² - 1) / 12.
         near(distribution.stddev_ns, 1000.0 * (999_999.0_f64 / 12.0).sqrt());
         for (percent, response_ns) in Distribution::PERCENTILES.into_iter().zip(distribution.percentiles_ns) {
             near(response_ns as f64, (percent * 10.0).ceil() * 1000.0);

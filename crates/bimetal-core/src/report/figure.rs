@@ -1,17 +1,17 @@
-//! Figures: what each is called, its unit, what is better and what it means, said once, where it is declared.
+//! Figures: name, title, unit, direction and meaning of each, declared once.
 //!
-//! [`figures!`] makes of a list of figures the struct that holds them, whose fields are their names in JSON, and the table
-//! `ALL` of [`Figure`]s. The tables and pages of the study, the order of `compare` and the columns of a sweep iterate that table: a new
-//! figure is one entry in its list, and what computes it.
+//! [`figures!`] makes two things from a list of figures: the struct that holds them, whose fields are their names in
+//! JSON, and the table `ALL` of [`Figure`]s. The tables and pages of the study, the order of `compare` and the columns
+//! of a sweep iterate this table. A new figure is one entry in its list, and the code that computes it.
 
-/// A figure of an `F`.
+/// A figure of a struct `F`.
 #[derive(Debug)]
 pub struct Figure<F> {
     /// Name in JSON, in columns and in Python, with its unit.
     pub name: &'static str,
-    /// What it is called on a screen.
+    /// Title on screens.
     pub title: &'static str,
-    /// The same above a column of a table, in one line or two.
+    /// The title above a column of a table, in one line or two.
     pub head: &'static str,
     /// Its unit.
     pub unit: Unit,
@@ -21,14 +21,14 @@ pub struct Figure<F> {
     pub shown: Shown,
     /// Its doc comment.
     pub(super) documentation: &'static str,
-    /// Its value; none where it is not defined.
+    /// Its value; `None` if it is not defined.
     pub of: fn(&F) -> Option<f64>,
 }
 
 /// The unit of a figure, as it is in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// One by another of the same unit.
+    /// A value divided by another of the same unit.
     Ratio,
     /// 1e-6 s.
     Microsecond,
@@ -63,7 +63,7 @@ pub enum Better {
     Lower,
     /// The higher one.
     Higher,
-    /// Neither: it says what took place.
+    /// Neither: the figure only describes.
     Neither,
 }
 
@@ -78,24 +78,24 @@ impl Better {
     }
 }
 
-/// Where a figure is shown. All are in JSON, in the columns of a sweep and in what is printed with all details.
+/// Where a figure is shown. All are in JSON, in the columns of a sweep and in the output with all details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// In the table of schemes, in the order of these places, and on pages.
     Table(u8),
     /// On pages.
     Page,
-    /// In details alone.
+    /// Only in details.
     Details,
 }
 
 impl<F> Figure<F> {
-    /// What it means: its doc comment.
+    /// Its meaning: the doc comment.
     pub fn meaning(&self) -> &'static str {
         self.documentation.trim()
     }
 
-    /// A value for which lower is better; none for a figure without a better.
+    /// Its value, negated if higher is better, so that lower is better; `None` for a figure without a better value.
     pub fn badness(&self, of: &F) -> Option<f64> {
         let value = (self.of)(of)?;
         match self.better {
@@ -105,13 +105,13 @@ impl<F> Figure<F> {
         }
     }
 
-    /// Whether it is extrapolated from the wear that was measured.
+    /// Whether it is extrapolated from the measured wear.
     pub fn is_extrapolated(&self) -> bool {
         matches!(self.unit, Unit::Year | Unit::Byte)
     }
 }
 
-/// Declares a struct of figures and its table; fields in parentheses come first and are none.
+/// Declares a struct of figures and its table. Fields in parentheses come first and are not figures.
 macro_rules! figures {
     (
         $(#[$outer:meta])*

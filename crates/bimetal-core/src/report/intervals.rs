@@ -8,7 +8,7 @@ use crate::media::FlashOp;
 use crate::replay::{HostCounts, Interval};
 use crate::request::SECTOR_BYTES;
 
-/// A stretch of the measured passes.
+/// An interval of the measured passes.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct IntervalFigures {
     /// Measured requests up to its end.
@@ -23,11 +23,11 @@ pub struct IntervalFigures {
     pub write_bytes: u64,
     /// Simulated time at its end, in seconds since measuring started.
     pub end_s: f64,
-    /// Mean response within it, in microseconds; 0 where it served none.
+    /// Mean response within it, in microseconds; 0 if it served no request.
     pub response_mean_us: f64,
     /// Longest response within it, in microseconds.
     pub response_max_us: f64,
-    /// Operations within it, of the regions and modes that worked at all.
+    /// Operations within it, by region and mode; only regions and modes with operations in the measured passes.
     pub ops: Vec<IntervalOps>,
     /// Accesses within it, by disk.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +39,7 @@ pub struct IntervalFigures {
 /// Operations of a region and cell mode within an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct IntervalOps {
-    /// Region; where its blocks ran with one bit per cell, with `:slc` behind its name.
+    /// Region; `:slc` behind its name marks blocks in SLC mode.
     pub region: String,
     /// Page reads.
     pub read: u64,
@@ -115,7 +115,7 @@ pub(super) fn figures(
     intervals.iter().map(figures).collect()
 }
 
-/// Counts since the last time, which is from now on this one.
+/// Counts since the previous call; `before` becomes `now`.
 fn since<const N: usize>(now: &[u64; N], before: &mut [u64; N]) -> [u64; N] {
     let counts = std::array::from_fn(|op| now[op] - before[op]);
     *before = *now;

@@ -1,4 +1,4 @@
-//! The figures that a device comes to under a trace, each a single number.
+//! The main figures of a device under a trace, each a single number.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,28 +12,29 @@ use crate::replay::Measured;
 use crate::request::SECTOR_BYTES;
 
 figures! {
-    /// What a device comes to.
+    /// Main figures of a device under a trace.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
     pub struct KeyFigures() {
-        /// Bytes programmed into flash, for whatever cause, per byte that the host wrote. Less than 1 where writes bypass
-        /// flash; `None` where the host wrote nothing.
+        /// Bytes programmed into flash, for all causes, per byte that the host wrote. Less than 1 if writes bypass
+        /// flash; `None` if the host wrote nothing.
         write_amplification: Option<f64> = "write amplification", "write\namp.", Ratio, Lower, Shown::Table(0);
         /// Energy of all operations, in joules: supply voltage x current x array and channel time (Chang 2010, section 5), and
         /// for disks power x time of accesses.
         energy_j: f64 = "energy", "energy", Joule, Lower, Shown::Page;
-        /// Price of all flash, spare area included, and of as much of a disk as data are on, in US dollars.
+        /// Price of all flash, spare area included, and of the part of a disk that holds data, in US dollars.
         cost_usd: f64 = "cost", "cost", Dollar, Lower, Shown::Table(2);
-        /// Bytes that the host can write until the first region's mean erase count reaches its endurance: the mean, not
-        /// the worst block, because how evenly blocks wear is a figure of its own and a device replaces single blocks. Extrapolated from the measured passes; `None` where they wrote or erased nothing.
+        /// Bytes that the host can write until the mean erase count of the first region reaches its endurance. The mean
+        /// is used, not the worst block: how evenly blocks wear is a separate figure, and a device replaces single
+        /// blocks. Extrapolated from the measured passes; `None` if they wrote or erased nothing.
         lifetime_host_bytes: Option<f64> = "host writes until worn", "host writes", Byte, Higher, Shown::Details;
-        /// Years of 365.25 days until then, at the rate at which the trace writes, whatever its replay's speed; `None` also where
-        /// the trace has no duration.
+        /// Years of 365.25 days until the first region is worn out, at the write rate of the trace, whatever the speed
+        /// of the replay; `None` also if the trace has no duration.
         lifetime_years: Option<f64> = "life", "life", Year, Higher, Shown::Table(1);
     }
 }
 
 impl KeyFigures {
-    /// Those of a replay of `trace`.
+    /// The figures of a replay of `trace`.
     pub(super) fn of(
         regions: &[RegionDescription<'_>],
         disks: &[DiskDescription<'_>],
@@ -71,7 +72,7 @@ fn disk_energy_j(disks: &[DiskDescription<'_>], counts: &[DiskCounts]) -> f64 {
     disks.iter().zip(counts).map(|(disk, counts)| disk.volume.drive.active_w * counts.busy().as_us() / 1e6).sum()
 }
 
-/// Price of as much of each drive as data are on, in US dollars.
+/// Price of the part of each drive that holds data, in US dollars.
 fn disk_cost_usd(disks: &[DiskDescription<'_>]) -> f64 {
     let gib = |volume: &Volume| (volume.sectors * SECTOR_BYTES) as f64 / (1u64 << 30) as f64;
     disks.iter().map(|disk| gib(disk.volume) * disk.volume.drive.usd_per_gib).sum()

@@ -1,7 +1,7 @@
-//! How much of what a device can do a replay asked of it, and whether it was more than that.
+//! Load of a device during a replay, and whether the device was overloaded.
 //!
-//! An open loop that asks for more than the device can do has no mean response: the queue grows as long as the trace lasts,
-//! and so does every figure of the responses.
+//! An overloaded device has no mean response in an open loop: the queue grows as long as the trace lasts, and so does
+//! every figure of the responses.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,15 +10,15 @@ use crate::ledger::{Server, ServerKind};
 use crate::replay::{Course, Measured, STRETCHES, Stretch};
 use crate::units::Nanos;
 
-/// What a device was asked to do.
+/// Load of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LoadFigures {
-    /// What was busiest: a region's dies (`mlc`), its channels (`mlc channels`), a disk, or the `device` where it does one
+    /// Busiest part: a region's dies (`mlc`), its channels (`mlc channels`), a disk, or `device` if the device does one
     /// operation at a time.
     pub bottleneck: String,
-    /// Share of the simulated time for which that worked, the mean over all of its dies or channels.
+    /// Share of the simulated time in which this part was busy, the mean over all of its dies or channels.
     pub utilisation: f64,
-    /// Open loop: how much longer the device took than the trace, in seconds.
+    /// Open loop: time from the last arrival to the last completion, in seconds.
     pub backlog_s: f64,
     /// Mean responses of the first to the last eighth of the measured requests, in microseconds.
     pub response_trend_us: Vec<f64>,
@@ -26,32 +26,34 @@ pub struct LoadFigures {
     pub overload: Overload,
 }
 
-/// Whether a device had more to do than it can.
+/// Whether a device was overloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Overload {
-    /// It kept up, or the loop is closed.
+    /// The device kept up, or the loop is closed.
     #[default]
     None,
-    /// It fell behind in bursts and recovered: most of the mean response is waiting in them.
+    /// The device fell behind in bursts and recovered: most of the mean response is waiting time in bursts.
     Bursts,
-    /// It fell behind more and more, or was far behind at the end: means and percentiles of the responses say how long the
-    /// trace is.
+    /// The device fell behind more and more, or was far behind at the end: means and percentiles of the responses
+    /// depend on the length of the trace.
     Growing,
 }
 
-/// A device falls behind if it ends later than the trace by more than this share of the trace's time ...
+/// A device has fallen behind if its last completion is later than the last arrival by more than this share of the
+/// trace's duration ...
 const BACKLOG_SHARE: f64 = 0.01;
-/// ... and of a second: then whatever the responses did before, a part of them says how long the trace is.
+/// ... and by more than a second. The responses then depend on the length of the trace, whatever their trend.
 const BACKLOG_NS: f64 = 1e9;
-/// A shorter one counts too, where responses grow from the first half to the last quarter of the requests by more than this share of it. A queue
-/// that grows steadily to the backlog above grows by 0.625 % in between.
+/// A backlog of less than a second counts, too, if the mean response grows from the first half to the last quarter of
+/// the requests by more than this share of the trace's duration. A queue that grows steadily to the backlog above grows
+/// by 0.625 % in between.
 const GROWTH_SHARE: f64 = 0.0025;
-/// A mean response of more than this many times the work that a request causes is waiting.
+/// A mean response of more than this many times the work that a request causes is mostly waiting time.
 const WAITING_RATIO: f64 = 20.0;
 
 impl LoadFigures {
-    /// Without the course of a replay nothing is known to have waited.
+    /// Without the course of a replay, no waiting is known.
     pub(super) fn of(
         regions: &[RegionDescription<'_>],
         disks: &[DiskDescription<'_>],
@@ -69,7 +71,7 @@ impl LoadFigures {
         };
         Self {
             bottleneck: busiest.map(name).unwrap_or_default(),
-            // What waits in queues at the end of the trace is done after it.
+            // Work that is still queued at the end of the trace is counted, but done later.
             utilisation: busiest.map_or(0.0, utilisation).min(1.0),
             backlog_s: course.map_or(0.0, |course| course.backlog_ns as f64 / 1e9),
             response_trend_us: course.map_or_else(Vec::new, response_trend_us),
@@ -115,7 +117,7 @@ mod tests {
     use crate::scheme::{RegionShape, Shape, build};
     use crate::units::Geometry;
 
-    /// Reads of 60 µs, with the gaps in front of them.
+    /// Reads of 60 µs, with these gaps before them.
     fn load(gaps_us: impl Iterator<Item = u64>, plan: &Plan) -> LoadFigures {
         let mut arrival_ns = 0;
         let mut request = |(number, gap_us): (u64, u64)| {
@@ -164,7 +166,7 @@ mod tests {
             assert!(load.overload == Overload::Growing && load.utilisation > 0.99, "{speed}: {load:?}");
             assert!(load.response_trend_us.windows(2).all(|pair| pair[0] < pair[1]), "{load:?}");
         }
-        // 10,000 reads of 60 µs that come within 0.4 s.
+        // 10,000 reads of 60 µs that arrive within 0.4 s.
         assert!((at(3.0, 1).backlog_s - 0.2).abs() < 0.001);
     }
 
@@ -186,7 +188,7 @@ mod tests {
         let (short, long) = (late(1_600), late(17_000));
         assert!(short.backlog_s < 0.1 && short.overload != Overload::None, "{short:?}");
         assert!(long.backlog_s > 1.0 && long.overload == Overload::Growing, "{long:?}");
-        // The same burst at the end of a minute of little work is a larger share of all requests, and no trend.
+        // A burst at the end of four minutes of little work is a large share of all requests, but no trend.
         let gap_us = |number: u64| if number < 60_000 { 4_000 } else { 0 };
         let one = |burst: u64| load((0..60_000 + burst).map(gap_us), &open(1.0));
         let (kept_up, behind) = (one(39_000), one(42_000));

@@ -1,4 +1,4 @@
-//! Programs by stream, and write amplification that follows from them.
+//! Programs by stream, and the write amplification that results.
 
 use serde::Serialize;
 
@@ -6,22 +6,24 @@ use super::{RegionDescription, finite, row_name};
 use crate::ledger::{Counts, Row};
 use crate::media::{Cause, Stream};
 
-/// Programs of one stream in one region and cell mode. In the words of NVMe's Flexible Data Placement: of one reclaim unit handle.
+/// Programs of one stream in one region and cell mode. NVMe's Flexible Data Placement calls a stream a reclaim unit
+/// handle.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StreamFigures {
-    /// Region; where its blocks ran with one bit per cell, with `:slc` behind its name.
+    /// Region; `:slc` behind its name marks blocks in SLC mode.
     pub region: String,
-    /// Number of the stream, from 0 on.
+    /// Number of the stream, from 0.
     pub stream: u32,
-    /// Pages that came from outside of the region: from the host, or from another region.
+    /// Pages that came from outside the region: from the host, or from another region.
     pub written_pages: u64,
-    /// Pages that were copied to it within the region: by garbage collection, folding or wear levelling.
+    /// Pages that were copied within the region: by garbage collection, folding or wear levelling.
     pub copied_pages: u64,
-    /// Sum of the two by the former. `None` where nothing came from outside, as in a stream for copies.
+    /// Sum of the two page counts divided by `written_pages`; `None` if no page came from outside, as in a stream for
+    /// copies.
     pub write_amplification: Option<f64>,
 }
 
-/// Streams that anything but metadata was programmed in.
+/// Streams with programs other than metadata.
 pub(super) fn figures(regions: &[RegionDescription<'_>], rows: &[Row]) -> Vec<StreamFigures> {
     let of_row = |row| (0..Stream::MAX).filter_map(move |number| figure(regions, row, number));
     rows.iter().flat_map(of_row).collect()

@@ -1,4 +1,4 @@
-//! How far blocks are worn, region by region.
+//! Wear of blocks, by region.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::replay::Measured;
 /// Erase counts of a region's blocks since the device was filled.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct WearFigures {
-    /// Region. Blocks that stay in SLC mode for good are listed by themselves, with `:slc` behind its name.
+    /// Region. Blocks that always stay in SLC mode are listed separately, with `:slc` behind its name.
     pub region: String,
     /// Number of blocks.
     pub blocks: u32,
@@ -23,29 +23,30 @@ pub struct WearFigures {
     pub erases_max: u32,
     /// Standard deviation of the erase counts over all blocks.
     pub erases_stddev: f64,
-    /// Cycles that a block lasts; where blocks change between cell modes, the mean that their mix of erases amounts to.
+    /// Cycles that a block lasts. If blocks change between cell modes: the mean that results from their mix of erases.
     pub endurance: f64,
-    /// Share of the region's life that is used up: mean erase count by endurance.
+    /// Share of the region's life that is used up: mean erase count divided by endurance.
     pub used: f64,
-    /// How many blocks were erased how often, in bins of one width from the least to the most worn block.
+    /// Number of blocks by erase count, in bins of equal width from the least to the most worn block.
     pub erase_counts: Vec<EraseBin>,
 }
 
-/// Blocks of a region by how often they were erased.
+/// Blocks of a region with erase counts in one range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct EraseBin {
-    /// Fewest erases of such a block.
+    /// Lowest erase count of the range.
     pub from: u32,
-    /// Most erases of such a block.
+    /// Highest erase count of the range.
     pub to: u32,
     /// Number of blocks.
     pub blocks: u32,
 }
 
-/// Most bins of [`WearFigures::erase_counts`].
+/// Largest number of bins in [`WearFigures::erase_counts`].
 const BINS_MAX: u32 = 32;
 
-/// Blocks that share their wear: those of a region, but where some stay in SLC mode for good they are on their own.
+/// Blocks that share their wear: those of a region. If some of them always stay in SLC mode, these and the others are
+/// two groups.
 pub(super) struct WearGroup<'a> {
     region: usize,
     name: String,
