@@ -145,7 +145,7 @@ class Chip(Record):
     program_us: float
     #: Block erase, in microseconds.
     erase_us: float
-    #: Channel rate in MB/s (10^6 bytes); 0 where the times above include the transfer.
+    #: Channel rate in MB/s (10^6 bytes); 0 if the times above include the transfer.
     bus_mb_per_s: float
     #: Program/erase cycles that a block lasts.
     endurance: int
@@ -157,19 +157,18 @@ class Chip(Record):
     usd_per_gib: float
     #: Where the figures come from, and which of them are derived.
     source: str
-    #: Copy of a page within its die, in microseconds, from its sensing to the end of its program: the channel takes no
-    #: part in it. Without it, or where it is 0, copies go through the controller.
+    #: Copy of a page within its die, in microseconds, from its sensing to the end of its program; it does not use the
+    #: channel. If it is missing or 0, copies go through the controller.
     copyback_us: float | None = dataclasses.field(default=None, metadata=OMITTED)
-    #: Pages of different planes that a die reads at once, each at a place of its own: 1 where all planes read at the
-    #: same place.
+    #: Pages of different planes that a die reads at once at independent places: 1 if all planes read at the same place.
     independent_reads: int | None = dataclasses.field(default=None, metadata=OMITTED)
     #: Planes of a die: their pages at the same place are read together, and their blocks are programmed and erased
     #: together.
     planes: int | None = dataclasses.field(default=None, metadata=OMITTED)
-    #: Pages of a plane that one program operation writes: the bits of a cell where a wordline is programmed at once. In
+    #: Pages of a plane that one program operation writes: the bits of a cell if a wordline is programmed at once. In
     #: SLC mode it is one.
     program_pages: int | None = dataclasses.field(default=None, metadata=OMITTED)
-    #: The part run with one bit per cell, where it can be.
+    #: Figures with one bit per cell, if the part has this mode.
     slc_mode: SlcMode | None = dataclasses.field(default=None, metadata=OMITTED)
     #: Time to suspend a program or an erase for a read of the host, in microseconds. Without it a read waits for their
     #: end.
@@ -306,27 +305,27 @@ class Drive(Record):
     name: str
     #: Capacity as sold.
     capacity: str
-    #: How the time of an access is found: ``constant`` or ``mechanical``.
+    #: Model of its access times: ``constant`` or ``mechanical``.
     model: str
     #: Mean time to reach the first sector of a read, in microseconds: the papers' ``C_D_RPOS``.
     read_position_us: float
     #: Mean time to reach the first sector of a write, in microseconds: the papers' ``C_D_WPOS``.
     write_position_us: float
-    #: Rate of sectors that follow each other in MB/s (10^6 bytes): the papers' ``B``.
+    #: Rate of consecutive sectors in MB/s (10^6 bytes): the papers' ``B``.
     mb_per_s: float
-    #: How many destages the controller holds for it while it works for the host; 0 makes the host wait for each.
+    #: Destages that the controller may hold for it while it works for the host; 0: the host waits for each.
     queue: int
-    #: The order in which it takes them: ``elevator`` or ``fcfs``.
+    #: The order in which these are served: ``elevator`` or ``fcfs``.
     scheduler: str
     #: Price per GiB in US dollars.
     usd_per_gib: float
-    #: Power while it works, in watts.
+    #: Power during accesses, in watts.
     active_w: float
-    #: Power while it spins and waits, in watts.
+    #: Power while it only spins, in watts.
     idle_w: float
     #: Where the figures come from, and which of them are derived.
     source: str
-    #: Arm and platters; a drive without them has the constant model alone.
+    #: Arm and platters; a drive without them has only the constant model.
     mechanics: Mechanics | None = dataclasses.field(default=None, metadata=OMITTED)
 
 
@@ -410,7 +409,7 @@ class Faults(Record):
     erase_failures: int
     #: Blocks replaced, factory-bad ones included.
     blocks_replaced: int
-    #: Failures for which no replacement block was left: a real device would be read-only from the first on.
+    #: Failures without a replacement block: a real device would be read-only from the first on.
     failures_unreplaced: int
 
 
@@ -504,7 +503,7 @@ class HitRatePoint(Record):
 class HitRates(Record):
     """Hit rates by cache size."""
 
-    #: Share of the pages that were looked at; at 1 the figures are exact.
+    #: Share of the pages that were sampled; at 1 the figures are exact.
     sampling_rate: float
     #: From the smallest to the largest cache.
     points: tuple[HitRatePoint, ...]
@@ -611,25 +610,25 @@ class Load(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Mechanics(Record):
-    """What a drive's access times come from."""
+    """Figures from which a drive's access times are computed."""
 
-    #: Revolutions in a minute.
+    #: Revolutions per minute.
     rpm: int
     #: Positions of the arm.
     cylinders: int
     #: Surfaces with data: tracks of a cylinder.
     surfaces: int
-    #: Sectors of a track at the outer edge. From there they fall evenly to ``inner_sectors``.
+    #: Sectors of a track at the outer edge. The number falls evenly to ``inner_sectors``.
     outer_sectors: int
     #: Sectors of a track at the inner edge.
     inner_sectors: int
-    #: From one track to another of its cylinder, in microseconds.
+    #: Time to switch to another track of the same cylinder, in microseconds.
     head_switch_us: float
-    #: How much longer the arm settles before a write than before a read, in microseconds.
+    #: Additional time for which the arm settles before a write, in microseconds.
     write_settle_us: float
-    #: Seek curve: cylinders, and milliseconds to get as far and settle. In between it is linear.
+    #: Seek curve: cylinders, and milliseconds to seek as far and settle. It is linear between these points.
     seek_ms: tuple[tuple[int, float], ...]
-    #: How far a drive reads ahead, in KiB.
+    #: Length of a drive's read-ahead, in KiB.
     buffer_kib: int
     #: Rate from the drive's buffer in MB/s (10^6 bytes).
     bus_mb_per_s: float

@@ -1,10 +1,11 @@
-//! The chip catalogue: what a part's geometry, times, endurance, energy and price are, and who says so.
+//! The chip catalogue: geometry, times, endurance, energy and price of each part, with sources.
 //!
-//! Times are array times where a bus rate is given (the channel's time is added per page) and end-to-end times where
-//! the source, usually a paper, has the bus in them (`bus_mb_per_s` 0).
+//! Times are array times if a bus rate is given (the channel's time is added per page), and end-to-end times if the
+//! source, usually a paper, includes the bus in them (`bus_mb_per_s` 0).
 //!
-//! Dies of today have several planes, which read, program and erase together, and program all pages of a wordline at once. Their
-//! array times are those of the whole operation: a read of the pages of all planes takes as long as that of one.
+//! Dies of today have several planes, which read, program and erase together, and program all pages of a wordline
+//! together. Their array times are those of the whole operation: a read of the pages of all planes takes as long as
+//! that of one page.
 
 mod dies;
 mod parts;
@@ -30,11 +31,11 @@ pub enum Cell {
     Qlc,
 }
 
-/// How many bits a cell of a block stores until its next erase.
+/// Bits that a cell of a block stores until the next erase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum CellMode {
-    /// What the chip is sold as.
+    /// The mode in which the chip is sold.
     #[default]
     Native = 0,
     /// One bit per cell: fewer pages, faster and more durable. Only chips that declare it have it.
@@ -77,23 +78,25 @@ pub struct Chip {
     pub program_us: f64,
     /// Block erase, in microseconds.
     pub erase_us: f64,
-    /// Channel rate in MB/s (10^6 bytes); 0 where the times above include the transfer.
+    /// Channel rate in MB/s (10^6 bytes); 0 if the times above include the transfer.
     pub bus_mb_per_s: f64,
-    /// Copy of a page within its die, in microseconds, from its sensing to the end of its program: the channel takes no part
-    /// in it. Without it, or where it is 0, copies go through the controller.
+    /// Copy of a page within its die, in microseconds, from its sensing to the end of its program; it does not use the
+    /// channel. If it is missing or 0, copies go through the controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copyback_us: Option<f64>,
     /// Planes of a die: their pages at the same place are read together, and their blocks are programmed and erased together.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub planes: u32,
-    /// Pages of a plane that one program operation writes: the bits of a cell where a wordline is programmed at once. In SLC mode
-    /// it is one.
+    /// Pages of a plane that one program operation writes: the bits of a cell if a wordline is programmed at once. In
+    /// SLC mode it is one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub program_pages: u32,
-    /// Pages of different planes that a die reads at once, each at a place of its own: 1 where all planes read at the same place.
+    /// Pages of different planes that a die reads at once at independent places: 1 if all planes read at the same
+    /// place.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub independent_reads: u32,
-    /// Time to suspend a program or an erase for a read of the host, in microseconds. Without it a read waits for their end.
+    /// Time to suspend a program or an erase for a read of the host, in microseconds. Without it a read waits for their
+    /// end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspend_us: Option<f64>,
     /// Program/erase cycles that a block lasts.
@@ -104,14 +107,14 @@ pub struct Chip {
     pub current_ma: f64,
     /// Price per GiB in US dollars. Prices moved fourfold within three years: see the source, and override them.
     pub usd_per_gib: f64,
-    /// The part run with one bit per cell, where it can be.
+    /// Figures with one bit per cell, if the part has this mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slc_mode: Option<SlcMode>,
     /// Where the figures come from, and which of them are derived.
     pub source: String,
 }
 
-/// Figures that not every part has.
+/// Figures that a part may lack.
 pub const OPTIONAL_FIGURES: [&str; 5] = ["copyback_us", "planes", "program_pages", "independent_reads", "suspend_us"];
 
 fn one() -> u32 {
@@ -139,7 +142,8 @@ impl Cell {
 }
 
 impl Chip {
-    /// Array times of page read, page program and block erase in a mode; a part without the mode has its own.
+    /// Array times of page read, page program and block erase in a mode; native times if the part does not have the
+    /// mode.
     pub fn times(&self, mode: CellMode) -> (Nanos, Nanos, Nanos) {
         let us = |us: f64| Nanos((us * 1000.0).round() as u64);
         match (mode, &self.slc_mode) {
@@ -157,7 +161,7 @@ impl Chip {
         Nanos((bytes * 1000.0 / self.bus_mb_per_s).round() as u64)
     }
 
-    /// Time of a page's copy within its die, where the part can; blocks in another mode than the native one cannot.
+    /// Time of a page's copy within its die, if the part supports it; only in the native mode.
     pub fn copyback(&self, mode: CellMode) -> Option<Nanos> {
         let us = self.copyback_us.filter(|&us| us > 0.0 && mode == CellMode::Native)?;
         Some(Nanos((us * 1000.0).round() as u64))
@@ -184,8 +188,8 @@ impl Chip {
         }
     }
 
-    /// The part as a scheme sees it that maps `unit_bytes` at a time: a page is a unit, and a block is the blocks of all planes. A
-    /// unit is a part of a page, or several pages of different planes.
+    /// The part as seen by a scheme that maps `unit_bytes` at a time: a page is a unit, and a block is the blocks of
+    /// all planes. A unit is a part of a page, or several pages of different planes.
     ///
     /// # Errors
     /// A unit that is neither, or a block of too many units.
@@ -209,7 +213,7 @@ impl Chip {
         chip.page_bytes = unit_bytes;
         let scaled = |figure: u32| u64::from(figure) * u64::from(unit_bytes) / u64::from(self.page_bytes);
         chip.spare_bytes = u32::try_from(scaled(self.spare_bytes)).map_err(|_| too_many())?;
-        // Reads of units of several planes take as many planes each.
+        // A read of a unit in several planes occupies all of them.
         let planes_of_unit = (unit_bytes / self.page_bytes).max(1);
         chip.independent_reads = (self.independent_reads / planes_of_unit).max(1);
         chip.planes = factor.ok_or_else(too_many)?;
@@ -229,32 +233,33 @@ impl Chip {
     }
 }
 
-/// The part of that name.
+/// The part with this name.
 pub fn find(name: &str) -> Option<Chip> {
     catalogue().into_iter().find(|chip| chip.name == name)
 }
 
-/// The year of [`prices`] whose price a part of the catalogue has.
+/// The year in [`prices`] from which a part of the catalogue has its price.
 pub fn priced_in(name: &str) -> Option<u16> {
     let part = parts::PARTS.iter().find(|part| part.name == name).map(|part| part.priced_in);
     part.or_else(|| dies::DIES.iter().any(|die| die.name == name).then_some(dies::PRICED_IN))
 }
 
-/// The year of a part of the catalogue: that in its name, or that of the publication that its source begins with.
+/// The year of a part of the catalogue: the year in its name, or that of the publication at the beginning of its
+/// source.
 pub fn year(name: &str) -> Option<u16> {
     let chip = find(name)?;
     let words = chip.name.rsplit('-').chain(chip.source.split(|character: char| !character.is_ascii_digit()));
     words.filter(|word| word.len() == 4).filter_map(|word| word.parse().ok()).find(|year| (1990..2100).contains(year))
 }
 
-/// Whether a part of the catalogue is one of a paper, whose figures were chosen for an experiment.
+/// Whether a part of the catalogue comes from a paper, with figures chosen for an experiment.
 pub fn is_of_paper(name: &str) -> bool {
     parts::PARTS.iter().any(|part| part.name == name && part.is_of_paper)
 }
 
 /// Every part of the catalogue: those of the papers, then those of data sheets and published chips by year.
 ///
-/// Where a source gives no supply and current, those of Chang (2010, section 5.1) stand in: 3.3 V and 15 mA during every
+/// If a source gives no supply and current, those of Chang (2010, section 5.1) are used: 3.3 V and 15 mA during every
 /// operation. Prices are those of the list of [`prices`], each of a year that suits the part: override them.
 pub fn catalogue() -> Vec<Chip> {
     parts::PARTS.iter().map(parts::CatalogueRow::chip).chain(dies::DIES.iter().map(dies::Die::chip)).collect()
@@ -351,7 +356,7 @@ mod tests {
             chip.copyback_us.unwrap() - chip.read_us - chip.program_us
         };
         assert_eq!(["hyssd-mlc", "hyssd-tlc", "opfcl-slc"].map(beyond_array_us), [0.0; 3]);
-        // As printed in HySSD's table II: a transfer of 100 us is in it.
+        // As printed in HySSD's table II, with a transfer of 100 us.
         assert_eq!(beyond_array_us("hyssd-slc"), 100.0);
     }
 

@@ -1,4 +1,4 @@
-//! Devices: what a drive is made of and which scheme runs it, as a TOML file or a preset.
+//! Devices: the parts of a drive and the scheme that runs it, as a TOML file or a preset.
 //!
 //! ```toml
 //! name = "example"
@@ -16,7 +16,7 @@
 //! gc_free_blocks = 2
 //! ```
 //!
-//! A drive of today has a controller in front of `[[region]]`, and maps parts of a page:
+//! A drive of today has a `[controller]` above `[[region]]`, and maps parts of a page:
 //!
 //! ```toml
 //! [controller]
@@ -30,17 +30,17 @@
 //! # ...
 //! ```
 //!
-//! A cache has one region and, in front of `[parameters]`, the disks that are the home of its data:
+//! A cache has one region and, above `[parameters]`, the disks that are the home of its data:
 //!
 //! ```toml
 //! [[disk]]
 //! name = "disk"
 //! drive = "atlas-10k-iv"                                 # or a table of figures with a base
-//! capacity = "50%"                                       # of the logical capacity; else an equal share of what is left
+//! capacity = "50%"                                       # of the logical capacity; by default an equal share of the rest
 //! ```
 //!
-//! [`Device::resolve`] turns the description into what a scheme and a simulated medium are made from. A [`Template`]
-//! makes comparable devices for several schemes, from a description or from a logical capacity alone.
+//! [`Device::resolve`] turns the description into the inputs of a scheme and of simulated media. A [`Template`] makes
+//! comparable devices for several schemes, from a description or from a logical capacity alone.
 
 mod fit;
 mod part_choice;
@@ -72,21 +72,22 @@ pub use set::{DEVICE_KEYS, is_device_key};
 pub struct Device {
     /// Name in tables.
     pub name: String,
-    /// What it is, in a line.
+    /// Description in a line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
-    /// The scheme that runs it; empty where any may.
+    /// The scheme that runs it; empty if any scheme may.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scheme: String,
     /// Capacity that the host sees.
     pub logical: ByteSize,
-    /// Seed of everything pseudo-random.
+    /// Seed of all pseudo-random numbers.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// Whether it does one operation at a time, on whatever region and die.
+    /// Whether it does one operation at a time, over all regions and dies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub serial: bool,
-    /// Whether it is scaled to what a trace touches: as many dies and channels, smaller blocks or more of them.
+    /// Whether it is scaled to the data that a trace touches: the same number of dies and channels, smaller blocks or
+    /// more of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fit_to_trace: bool,
     /// Host link, write buffer and firmware of a drive of today; the papers' devices have none.
@@ -95,7 +96,7 @@ pub struct Device {
     /// The fast region first, the slow one last.
     #[serde(rename = "region")]
     pub regions: Vec<Region>,
-    /// Home disks, where the flash is a cache.
+    /// Home disks, if the flash is a cache.
     #[serde(rename = "disk", default, skip_serializing_if = "Vec::is_empty")]
     pub disks: Vec<Disk>,
     /// Parameters of the scheme; the others have their defaults.
@@ -111,7 +112,7 @@ pub struct Disk {
     pub name: String,
     /// The drive.
     pub drive: PartChoice,
-    /// How much of the logical capacity is on it: the first part on the first disk. Those without share what is left.
+    /// Part of the logical capacity on this disk; the first part is on the first disk. Disks without it share the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
 }
@@ -124,7 +125,7 @@ pub struct Region {
     pub name: String,
     /// The part.
     pub chip: PartChoice,
-    /// Raw capacity. What it has beyond the logical capacity is spare area.
+    /// Raw capacity. The part beyond the logical capacity is spare area.
     pub capacity: Capacity,
     /// Channels to the controller.
     #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -132,7 +133,7 @@ pub struct Region {
     /// Dies on each channel.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub dies_per_channel: u32,
-    /// Bytes that an entry of the map is about: a page, or a part of one.
+    /// Bytes that an entry of the map covers: a page, a part of one, or pages of several planes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping_unit: Option<ByteSize>,
     /// Injected failures.
@@ -166,7 +167,7 @@ pub enum Capacity {
 }
 
 impl Capacity {
-    /// In bytes, on a device of that logical capacity.
+    /// In bytes, on a device with this logical capacity.
     pub fn bytes(self, logical: ByteSize) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.0,
@@ -222,7 +223,7 @@ impl<'de> Deserialize<'de> for Capacity {
     }
 }
 
-/// A device that cannot be.
+/// An invalid device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
@@ -234,7 +235,7 @@ pub enum DeviceError {
         /// What is wrong.
         what: String,
     },
-    /// A field that cannot be.
+    /// An invalid field.
     #[error("device `{device}`, `{field}`: {what}")]
     Field {
         /// Name of the device.
@@ -254,7 +255,7 @@ pub enum DeviceError {
         /// The keys there are.
         known: String,
     },
-    /// No preset of that name.
+    /// No preset with this name.
     #[error("there is no device `{name}`; there are: {known}")]
     Unknown {
         /// The name that was given.
@@ -262,7 +263,7 @@ pub enum DeviceError {
         /// The names there are.
         known: String,
     },
-    /// The scheme refuses it.
+    /// The scheme refuses the device.
     #[error(transparent)]
     Build(#[from] BuildError),
 }
@@ -299,7 +300,7 @@ impl Device {
     }
 }
 
-/// A value as TOML would have it: a number, true or false, or else a text.
+/// A value with TOML's types: a number, true or false, or else text.
 fn toml_value(text: &str) -> toml::Value {
     if let Ok(whole) = text.parse::<i64>() {
         return toml::Value::Integer(whole);

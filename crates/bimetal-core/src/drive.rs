@@ -1,7 +1,7 @@
-//! The drive catalogue: hard disks, what an access takes and who says so.
+//! The drive catalogue: hard disks, their access times and sources.
 //!
-//! A drive has two models of time. The papers' constant one adds a mean time to reach the first sector to the transfer;
-//! the mechanical one follows arm and platters ([`Mechanism`]).
+//! A drive has two models of time. The papers' constant model adds a mean time to reach the first sector to the
+//! transfer; the mechanical model follows arm and platters ([`Mechanism`]).
 
 mod mechanics;
 mod parts;
@@ -12,25 +12,25 @@ use crate::units::{ByteSize, Nanos};
 
 pub use mechanics::{Mechanics, Mechanism};
 
-/// How the time of an access is found.
+/// Model of access times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Model {
-    /// A constant time to reach the first sector, unless the access continues the one before it, and the transfer.
+    /// The transfer, and a constant time to reach the first sector unless the access continues the previous one.
     #[default]
     Constant,
     /// Seek, rotation and transfer, from the drive's [`Mechanics`].
     Mechanical,
 }
 
-/// The order in which queued writes are taken.
+/// The order in which queued writes are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheduler {
-    /// The next one towards the end of the drive, and from there back to the first (C-LOOK).
+    /// The next one towards the end of the drive, then again from the beginning (C-LOOK).
     #[default]
     Elevator,
-    /// The one that came first.
+    /// First come, first served.
     Fcfs,
 }
 
@@ -43,38 +43,38 @@ pub struct Drive {
     /// Capacity as sold.
     #[schemars(with = "String")]
     pub capacity: ByteSize,
-    /// How the time of an access is found.
+    /// Model of its access times.
     #[serde(default)]
     pub model: Model,
     /// Mean time to reach the first sector of a read, in microseconds: the papers' `C_D_RPOS`.
     pub read_position_us: f64,
     /// Mean time to reach the first sector of a write, in microseconds: the papers' `C_D_WPOS`.
     pub write_position_us: f64,
-    /// Rate of sectors that follow each other in MB/s (10^6 bytes): the papers' `B`.
+    /// Rate of consecutive sectors in MB/s (10^6 bytes): the papers' `B`.
     pub mb_per_s: f64,
-    /// How many destages the controller holds for it while it works for the host; 0 makes the host wait for each.
+    /// Destages that the controller may hold for it while it works for the host; 0: the host waits for each.
     #[serde(default = "default_queue")]
     pub queue: u32,
-    /// The order in which it takes them.
+    /// The order in which these are served.
     #[serde(default)]
     pub scheduler: Scheduler,
     /// Price per GiB in US dollars.
     pub usd_per_gib: f64,
-    /// Power while it works, in watts.
+    /// Power during accesses, in watts.
     pub active_w: f64,
-    /// Power while it spins and waits, in watts.
+    /// Power while it only spins, in watts.
     #[serde(default)]
     pub idle_w: f64,
-    /// Arm and platters; a drive without them has the constant model alone.
+    /// Arm and platters; a drive without them has only the constant model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mechanics: Option<Mechanics>,
     /// Where the figures come from, and which of them are derived.
     pub source: String,
 }
 
-/// Destages that OP-FCL's authors collect before they go to the disk, by address.
+/// Number of destages that OP-FCL's authors collect and sort by address before they go to the disk.
 const QUEUE: u32 = 128;
-/// Longest queue: the next write is looked for among all that wait.
+/// Longest queue: the next write is searched among all that wait.
 pub const QUEUE_MAX: u32 = 4096;
 
 fn default_queue() -> u32 {
@@ -82,7 +82,7 @@ fn default_queue() -> u32 {
 }
 
 impl Drive {
-    /// Time of bytes that follow each other in the constant model, without reaching the first.
+    /// Transfer time of consecutive bytes in the constant model, without the time to reach the first.
     pub fn transfer(&self, bytes: u64) -> Nanos {
         Nanos((bytes as f64 * 1000.0 / self.mb_per_s).round() as u64)
     }
@@ -90,13 +90,13 @@ impl Drive {
 
 /// Every drive of the catalogue.
 ///
-/// Prices are per GiB in US dollars; see the sources, and override them. Power is that of the whole drive while it works,
-/// and while it spins and waits.
+/// Prices are per GiB in US dollars; see the sources, and override them. Power is that of the whole drive, during
+/// accesses and while it only spins.
 pub fn catalogue() -> Vec<Drive> {
     parts::drives()
 }
 
-/// The drive of that name.
+/// The drive with this name.
 pub fn find(name: &str) -> Option<Drive> {
     catalogue().into_iter().find(|drive| drive.name == name)
 }

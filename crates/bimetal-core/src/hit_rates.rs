@@ -1,14 +1,14 @@
 //! Hit-rate curves of a whole trace: the share of its references that caches of several sizes would have served.
 //!
-//! Two caches of 4-KiB pages are looked at, each with LRU replacement. One holds every page that is read or written:
-//! the cache of an operating system or in front of a disk. The other holds only pages that are written, and a read that
-//! finds its page there is a hit that changes no order: a write buffer of fast flash, as HySSD's data classifier (MSST
-//! 2013) keeps it. A request refers once to each page that it touches. Trims are left out.
+//! There are two caches of 4-KiB pages, each with LRU replacement. One holds every page that is read or written, like
+//! the cache of an operating system or in front of a disk. The other holds only pages that are written; a read of a
+//! page in it is a hit but does not change the order. It is a write buffer of fast flash, like HySSD's data classifier
+//! (MSST 2013). A request refers once to each page that it touches. Trims are left out.
 //!
 //! One pass gives all sizes: a page at position `p` of the LRU stack is a hit in every cache of more than `p` pages.
-//! Long traces are sampled, with the correction of SHARDS-adj (Waldspurger et al., FAST 2015 §3): where the sample has
-//! more or fewer references than its share, the hottest pages are in it or not, and those hit in any cache; so the
-//! difference counts as hits of the smallest one.
+//! Long traces are sampled, with the correction of SHARDS-adj (Waldspurger et al., FAST 2015 §3): if the sample has
+//! more or fewer references than its share, the reason is that it contains or lacks the hottest pages, which hit in any
+//! cache. The difference therefore counts as hits of the smallest cache.
 
 use std::borrow::Cow;
 
@@ -21,22 +21,24 @@ use crate::request::{Op, PAGE_BYTES, Request, data};
 /// Traces of at most this number of page references are not sampled by default.
 const EXACT_REFERENCES: u64 = 1 << 22;
 
-/// Pages that are sampled by default; the power of two below may halve it. The error falls with their square root.
+/// Number of pages that are sampled by default; the power of two below may halve it. The error falls with its square
+/// root.
 const SAMPLED_PAGES: u64 = 1 << 17;
 
-/// Traces of more references to pages than this (64 TiB of reads and writes) have no curves: they would take minutes.
+/// Traces with more references to pages than this (64 TiB of reads and writes) have no curves, which would take
+/// minutes.
 const REFERENCES_MAX: u64 = 1 << 34;
 
-/// References that are collected before they are looked up, so that memory can be asked ahead.
+/// Number of references that are collected before their look-ups, so that memory can be prefetched.
 const BATCH: usize = 4096;
 
-/// How many references ahead memory is asked.
+/// Number of references by which memory is prefetched ahead.
 const AHEAD: usize = 32;
 
 /// Hit rates by cache size.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct HitRates {
-    /// Share of the pages that were looked at; at 1 the figures are exact.
+    /// Share of the pages that were sampled; at 1 the figures are exact.
     pub sampling_rate: f64,
     /// From the smallest to the largest cache.
     pub points: Vec<HitRatePoint>,
@@ -61,7 +63,7 @@ pub struct HitRatePoint {
 
 impl HitRates {
     /// The hit rates of caches of these sizes, in pages from small to large, from a sample of the share `rate` of all
-    /// pages, above 0 and at most 1. `None` where the trace refers to nothing or to more than can be followed.
+    /// pages, above 0 and at most 1. `None` if the trace has no references or too many.
     pub fn of(requests: &[Request], sizes: &[u32], rate: f64) -> Option<Self> {
         let largest = *sizes.last()?;
         if !(1..=REFERENCES_MAX).contains(&references(requests)) || !<ReuseTracker>::holds(largest, rate) {
@@ -89,8 +91,8 @@ impl HitRates {
     }
 }
 
-/// `points` cache sizes in pages, each larger than the one before by the same factor, from a thousandth of `pages` pages
-/// up to all; sizes that would be the same appear once.
+/// `points` cache sizes in pages, from a thousandth of `pages` pages up to all, each larger than the previous one by
+/// the same factor; equal sizes appear once.
 pub fn cache_sizes(pages: u64, points: u32) -> Vec<u32> {
     use crate::part::real::pow;
     let steps = f64::from(points.saturating_sub(1).max(1));
@@ -101,7 +103,7 @@ pub fn cache_sizes(pages: u64, points: u32) -> Vec<u32> {
     sizes
 }
 
-/// The share of pages that is sampled by default, of a trace that touches `pages` pages: a power of two.
+/// The default share of sampled pages, for a trace that touches `pages` pages: a power of two.
 pub fn default_rate(requests: &[Request], pages: u64) -> f64 {
     if references(requests) <= EXACT_REFERENCES {
         return 1.0;
@@ -118,7 +120,7 @@ pub(crate) fn references(requests: &[Request]) -> u64 {
     data(requests).map(of).fold(0, u64::saturating_add)
 }
 
-/// The requests with page numbers of 32 bits: where there are larger ones, touched addresses move together.
+/// The requests with page numbers of 32 bits: if there are larger ones, touched addresses are moved together.
 pub(crate) fn with_short_addresses(requests: &[Request]) -> Option<Cow<'_, [Request]>> {
     let fits = |requests: &[Request]| data(requests).all(|request| request.pages().1 <= u64::from(u32::MAX));
     if fits(requests) {
@@ -136,7 +138,7 @@ struct Reference {
     is_write: bool,
 }
 
-/// Both caches; in pairs, reads come first.
+/// Both caches; in arrays of two, reads come first.
 struct Caches<'a> {
     sizes: &'a [u32],
     all: ReuseTracker,
@@ -187,7 +189,7 @@ impl<'a> Caches<'a> {
                 reads: self.rate(reads, read_references),
                 writes: self.rate(writes, write_references),
                 all: self.rate(reads + writes, read_references + write_references),
-                // Pages that are read most may never be written, and hit in no cache: nothing to correct by.
+                // The pages that are read most may never be written, and then hit in no cache: no correction.
                 reads_of_written: (read_references > 0)
                     .then(|| self.hits_of_written[0].up_to(at) as f64 / self.sampled[0].max(1) as f64),
                 writes_of_written: self.rate(missed(&self.hits_of_written[1], 1), write_references),
@@ -196,8 +198,8 @@ impl<'a> Caches<'a> {
         self.sizes.iter().enumerate().map(point).collect()
     }
 
-    /// The share of references that hit if `sampled_misses` sampled ones miss: what the sample has too many or too few of
-    /// are hits.
+    /// The share of references that hit if `sampled_misses` sampled ones miss: surplus and missing references of the
+    /// sample count as hits.
     fn rate(&self, sampled_misses: u64, references: u64) -> Option<f64> {
         let expected = references as f64 * self.all.rate();
         (references > 0).then(|| ((expected - sampled_misses as f64) / expected).max(0.0))
@@ -208,7 +210,7 @@ impl<'a> Caches<'a> {
 struct Hits(Vec<u64>);
 
 impl Hits {
-    /// Counts a reference to a page that is at this position, or nowhere.
+    /// Counts a reference to a page at this position, or to a page without one.
     #[inline]
     fn count(&mut self, sizes: &[u32], position: Option<u32>) {
         if let Some(position) = position {
@@ -219,7 +221,7 @@ impl Hits {
         }
     }
 
-    /// Hits in the cache of a size.
+    /// Hits in the cache of this size.
     fn up_to(&self, at: usize) -> u64 {
         self.0[..=at].iter().sum()
     }
@@ -275,7 +277,7 @@ mod tests {
         assert_eq!(column(&rates, |point| point.writes_of_written), [2.0 / 3.0; 3]);
     }
 
-    /// A cache by a plain list; the most recent page first. Returns whether the page was in it.
+    /// A cache as a plain list, the most recent page first. Returns whether the page was in it.
     fn use_in(cache: &mut Vec<u64>, size: usize, page: u64, enters: bool) -> bool {
         let found = cache.iter().position(|&cached| cached == page);
         if enters {
@@ -321,8 +323,9 @@ mod tests {
     }
 
     /// The misses of the sampled pages, divided by the rate R, are right on average, with a standard deviation of
-    /// sqrt((1 - R) / R * sum of m²) over all pages of m misses each. So is the position that stands for a size of s
-    /// pages, with sqrt((1 - R) / R * s), by which the curve is read to the left or right. Four of both are allowed.
+    /// sqrt((1 - R) / R * sum of m²) over all pages of m misses each. The position that stands for a size of s pages is
+    /// also right on average, with sqrt((1 - R) / R * s), by which the curve is shifted to the left or right. Four of
+    /// both are allowed.
     #[test]
     fn a_sample_is_as_near_as_its_size_allows() {
         const RATE: f64 = 1.0 / 16.0;

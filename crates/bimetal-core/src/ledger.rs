@@ -1,4 +1,4 @@
-//! What happened below the seam: operations by cell row and cause, erase counts, time.
+//! Counts below the seam: operations by region, cell mode and cause, erase counts, time.
 //!
 //! A plain struct of counters that media write and reports read. Nothing feeds back from here into a scheme.
 
@@ -14,17 +14,19 @@ use crate::units::Nanos;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "SavedCounts", into = "SavedCounts")]
 pub struct Counts {
-    /// Programs are here only if no stream of theirs is known: of pages of a controller's map, or from a saved state.
+    /// Programs are counted here only if their stream is unknown: pages of a controller's map, and those of a saved
+    /// state.
     counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
-    /// Of the reads, and as many of the programs: copies within a die.
+    /// Copies within a die: each is one of the reads and one of the programs.
     copybacks: [u64; Cause::ALL.len()],
-    /// Of the reads: pages that were sensed together with another one.
+    /// Those of the reads whose page was sensed together with another one.
     sensed_together: [u64; Cause::ALL.len()],
     /// Programs of each stream. A program is counted once.
     by_stream: [[u64; Cause::ALL.len()]; Stream::MAX],
 }
 
-/// Counts as they are saved: programs of all streams together. A store that is opened again tells streams apart from then on.
+/// Counts in their saved form, with the programs of all streams together. A store that is opened again counts by stream
+/// from then on.
 #[derive(Serialize, Deserialize)]
 struct SavedCounts {
     counts: [[u64; Cause::ALL.len()]; FlashOp::ALL.len()],
@@ -48,25 +50,25 @@ impl From<SavedCounts> for Counts {
 }
 
 impl Counts {
-    /// One more operation.
+    /// Counts one operation.
     #[inline]
     pub fn add(&mut self, op: FlashOp, cause: Cause) {
         self.add_many(op, cause, 1);
     }
 
-    /// More operations.
+    /// Counts several operations.
     #[inline]
     pub fn add_many(&mut self, op: FlashOp, cause: Cause, count: u64) {
         self.counts[op as usize][cause as usize] += count;
     }
 
-    /// More pages programmed in a stream.
+    /// Counts pages programmed in a stream.
     #[inline(always)]
     pub fn add_programs(&mut self, stream: Stream, cause: Cause, count: u64) {
         self.by_stream[stream.index()][cause as usize] += count;
     }
 
-    /// More pages copied within their die: a read and a program each.
+    /// Counts pages copied within their die: a read and a program each.
     #[inline]
     pub fn add_copybacks(&mut self, stream: Stream, cause: Cause, count: u64) {
         self.add_many(FlashOp::Read, cause, count);
@@ -74,29 +76,29 @@ impl Counts {
         self.copybacks[cause as usize] += count;
     }
 
-    /// A page read that was sensed together with the one before it.
+    /// Counts a page read that was sensed together with the previous one.
     #[inline]
     pub fn add_sensed_together(&mut self, cause: Cause) {
         self.add(FlashOp::Read, cause);
         self.sensed_together[cause as usize] += 1;
     }
 
-    /// How many of the reads because of `cause` took no array time of their own.
+    /// Number of reads for `cause` whose page was sensed together with another one.
     pub fn sensed_together(&self, cause: Cause) -> u64 {
         self.sensed_together[cause as usize]
     }
 
-    /// How many of the reads and programs because of `cause` were copies within a die.
+    /// Number of copies within a die for `cause`.
     pub fn copybacks(&self, cause: Cause) -> u64 {
         self.copybacks[cause as usize]
     }
 
-    /// How many of the programs because of `cause` were of a stream.
+    /// Number of programs for `cause` in a stream.
     pub fn of_stream(&self, stream: Stream, cause: Cause) -> u64 {
         self.by_stream[stream.index()][cause as usize]
     }
 
-    /// How often `op` happened because of `cause`.
+    /// Number of operations `op` for `cause`.
     pub fn get(&self, op: FlashOp, cause: Cause) -> u64 {
         let count = self.counts[op as usize][cause as usize];
         match op {
@@ -105,7 +107,7 @@ impl Counts {
         }
     }
 
-    /// How often `op` happened.
+    /// Number of operations `op` for all causes.
     pub fn total(&self, op: FlashOp) -> u64 {
         Cause::ALL.iter().map(|&cause| self.get(op, cause)).sum()
     }
@@ -114,26 +116,26 @@ impl Counts {
 /// The duration of each operation of a region in one cell mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
-    /// Array time of a page read, and of those that are read together with it.
+    /// Array time of a page read, including the pages that are read together with it.
     pub read: Nanos,
-    /// Array time of a page program: its share where pages are programmed together.
+    /// Array time of a page program; if pages are programmed together, the share of one page.
     pub program: Nanos,
-    /// The same for data that are moved from a fast region or a cache in SLC mode to the slow cells.
+    /// The same for data that move from a fast region or a cache in SLC mode to the slow cells.
     pub fold: Nanos,
     /// Array time of a block erase.
     pub erase: Nanos,
-    /// Channel time of one page; 0 where the array times include it.
+    /// Channel time of one page; 0 if the array times include it.
     pub transfer: Nanos,
-    /// A page's copy within its die, where that is possible.
+    /// Time of a page's copy within its die, if the part supports it.
     pub copyback: Option<Nanos>,
     /// Pages that a die reads together.
     pub read_group: u32,
-    /// How long a die is taken by a page read, and by each one that is sensed together with it: planes read by themselves where
-    /// they can.
+    /// Time for which a page read occupies a die, and the same for each further page that is sensed together with it.
+    /// Planes that read independently share the time.
     pub read_share: [Nanos; 2],
     /// Pages that a die programs together.
     pub program_group: u32,
-    /// Time to suspend a program or an erase for a read of the host, where that is possible.
+    /// Time to suspend a program or an erase for a read of the host, if the part supports it.
     pub suspend: Option<Nanos>,
 }
 
@@ -151,7 +153,7 @@ impl Timing {
         Self { read, program, fold: program, erase, transfer, copyback, read_group, read_share, program_group, suspend }
     }
 
-    /// The same where folding takes the share `efficiency` of what the cells could do.
+    /// The same, but folding reaches only the share `efficiency` of the cells' speed.
     #[must_use]
     pub fn folding_at(self, efficiency: f64) -> Self {
         Self { fold: Nanos((self.program.0 as f64 / efficiency).round() as u64), ..self }
@@ -168,7 +170,7 @@ impl Timing {
         self.program_group > 1
     }
 
-    /// Array and channel time of one operation, copies within a die apart.
+    /// Array and channel time of one operation that is not a copy within a die.
     pub fn of_op(&self, op: FlashOp) -> Nanos {
         match op {
             FlashOp::Read => self.read + self.transfer,
@@ -190,13 +192,13 @@ pub struct Row {
     /// Durations of the operations.
     #[serde(with = "crate::save::fixed")]
     pub timing: Timing,
-    /// What was done, and why.
+    /// Counts by operation and cause.
     pub counts: Counts,
 }
 
 impl Row {
-    /// Time spent on one kind of operation for one cause. Of a copy within a die the read takes its array time, and the
-    /// program the rest.
+    /// Time spent on one kind of operation for one cause. The time of a copy within a die is divided: the read has its
+    /// array time, the program the rest.
     pub fn time(&self, op: FlashOp, cause: Cause) -> Nanos {
         let (count, copybacks) = (self.counts.get(op, cause), self.counts.copybacks(cause));
         let of_copyback = match (op, self.timing.copyback) {
@@ -213,14 +215,14 @@ impl Row {
         self.timing.of_op(op) * (count - copybacks) + of_copyback * copybacks
     }
 
-    /// Time for which they held a channel; copies within a die hold none.
+    /// Time for which the operations held a channel; copies within a die hold none.
     pub fn on_channel(&self) -> Nanos {
         let copybacks: u64 = Cause::ALL.iter().map(|&cause| self.counts.copybacks(cause)).sum();
         let pages = self.counts.total(FlashOp::Read) + self.counts.total(FlashOp::Program);
         self.timing.transfer * (pages - 2 * copybacks)
     }
 
-    /// Time for which they held a die: dies with registers do something else while pages are on the channel.
+    /// Time for which the operations held a die. A die with registers is free while pages are on the channel.
     pub fn on_die(&self) -> Nanos {
         if self.timing.is_grouped() { self.busy() - self.on_channel() } else { self.busy() }
     }
@@ -231,10 +233,10 @@ impl Row {
     }
 }
 
-/// What of a device does one operation at a time.
+/// Parts of a device that do one operation at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerKind {
-    /// The whole device, where it is one that does one operation at a time.
+    /// The whole device, if it does one operation at a time.
     Device,
     /// The dies of a region.
     Dies(usize),
@@ -244,19 +246,19 @@ pub enum ServerKind {
     Disk(usize),
 }
 
-/// How long servers of a kind worked.
+/// Busy time of the servers of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// What they are.
+    /// Their kind.
     pub kind: ServerKind,
-    /// How many there are.
+    /// Their number.
     pub count: u32,
-    /// Sum of the times for which each of them worked.
+    /// Sum of their busy times.
     pub busy: Nanos,
 }
 
 impl Server {
-    /// Share of a time for which they worked, the mean of all; 0 of no time.
+    /// Share of `time` in which they were busy, the mean of all; 0 if `time` is 0.
     pub fn utilisation(&self, time: Nanos) -> f64 {
         let most = time.0 as f64 * f64::from(self.count);
         if most > 0.0 { self.busy.0 as f64 / most } else { 0.0 }
@@ -266,11 +268,11 @@ impl Server {
 /// Accesses of one kind to a disk for one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accesses {
-    /// How many.
+    /// Number of accesses.
     pub count: u64,
-    /// Sectors read or written by them.
+    /// Sectors that were read or written.
     pub sectors: u64,
-    /// Time that they took, positioning included.
+    /// Time of the accesses, positioning included.
     pub busy: Nanos,
 }
 
@@ -288,7 +290,7 @@ pub struct DiskCounts {
 }
 
 impl DiskCounts {
-    /// One more access.
+    /// Counts one access.
     #[inline]
     pub fn add(&mut self, op: DiskOp, cause: Cause, sectors: u32, busy: Nanos) {
         let counts = &mut self.counts[op as usize][cause as usize];
@@ -317,7 +319,7 @@ impl DiskCounts {
     }
 }
 
-/// What failed so far.
+/// Failures so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FaultCounts {
     /// Programs that failed.
@@ -326,7 +328,7 @@ pub struct FaultCounts {
     pub erase_failures: u64,
     /// Blocks replaced, factory-bad ones included.
     pub blocks_replaced: u64,
-    /// Failures for which no replacement block was left: a real device would be read-only from the first on.
+    /// Failures without a replacement block: a real device would be read-only from the first on.
     pub failures_unreplaced: u64,
 }
 
@@ -364,11 +366,11 @@ impl Ledger {
         flash.chain(self.disks.iter().map(DiskCounts::busy)).sum()
     }
 
-    /// Checks that no sum of counts, bytes or times overflows, now or later, and that copies within dies are reads and
-    /// programs.
+    /// Checks that no sum of counts, bytes or times overflows, now or later, and that copies within dies are counted as
+    /// reads and programs.
     ///
     /// # Errors
-    /// What cannot have been counted.
+    /// The impossible count.
     pub fn check(&self) -> Result<(), String> {
         let (mut sum, mut time) = (0_u128, 0_u128);
         for Row { region, timing, counts, .. } in &self.rows {
@@ -399,7 +401,7 @@ impl Ledger {
             let counts = [program_failures, erase_failures, blocks_replaced, failures_unreplaced];
             sum += counts.into_iter().map(u128::from).sum::<u128>();
         }
-        // Half of the numbers there are: what is to come has room.
+        // Half of the range: the other half is for later counts.
         let most = u128::from(u64::MAX / 2);
         if sum > most || time > most { Err("more was counted than can be".into()) } else { Ok(()) }
     }

@@ -1,13 +1,14 @@
-//! The dies of today: what they program, read and erase at once.
+//! Dies of today, and the pages that they program, read and erase together.
 //!
-//! Sources by letter. A: AnandTech, *Flash Memory at ISSCC 2021*, table (<https://www.anandtech.com/show/16491>): throughput of a
-//! die, page read, planes, block, pin rate. B: AnandTech on the Samsung 870 QVO (<https://www.anandtech.com/show/16136>): throughput
-//! of QLC dies. C: makers' announcements of dies. Figures that no source has are marked: *fitted* ones follow from the writing
-//! speed of a drive with such dies (`docs/real-drives.md` says which), *assumed* ones are those of the generation.
+//! Sources by letter. A: AnandTech, *Flash Memory at ISSCC 2021*, table (<https://www.anandtech.com/show/16491>):
+//! throughput of a die, page read, planes, block, pin rate. B: AnandTech on the Samsung 870 QVO
+//! (<https://www.anandtech.com/show/16136>): throughput of QLC dies. C: makers' announcements of dies. Figures without
+//! a source are marked: *fitted* ones follow from the write speed of a drive with such dies (named in
+//! `docs/real-drives.md`), *assumed* ones are typical of the generation.
 //!
-//! A wordline's program time is what the throughput makes of it: planes x 16 KiB x bits / throughput. No maker publishes times of
-//! SLC mode; 130 us for the pages of all planes is what the drives with the fewest dies need for their speed (at 200 us the WD
-//! SN550 of 500 GB could write 1,311 MB/s, and writes 1,850).
+//! The program time of a wordline follows from the throughput: planes x 16 KiB x bits / throughput. No maker publishes
+//! times of SLC mode. 130 us for the pages of all planes is the time that the drives with the fewest dies need for
+//! their speed (at 200 us the WD SN550 of 500 GB could write 1,311 MB/s, and it writes 1,850).
 
 use super::{Cell, Chip, SlcMode, prices};
 
@@ -19,12 +20,12 @@ pub(super) struct Die {
     /// Pages of a plane's block.
     pages_per_block: u32,
     read_us: f64,
-    /// MB/s that a die programs, the pages of a wordline in all planes at once.
+    /// MB/s of programs that write the pages of a wordline in all planes at once.
     program_mb_per_s: f64,
     independent_reads: u32,
     /// MB/s (10^6 bytes) of its eight pins.
     bus_mb_per_s: f64,
-    /// A page read and the program of the pages of all planes in SLC mode.
+    /// A page read, and a program of the pages of all planes, in SLC mode.
     slc_us: [f64; 2],
     endurance: u32,
     slc_endurance: u32,
@@ -32,17 +33,17 @@ pub(super) struct Die {
 }
 
 const PAGE_BYTES: u32 = 16384;
-/// For the code that corrects errors, as in `tlc-3d-2018`: assumed.
+/// Room for the error-correcting code, as in `tlc-3d-2018`: assumed.
 const SPARE_BYTES: u32 = 1952;
-/// Year of the prices that they have.
+/// Year of their prices.
 pub(super) const PRICED_IN: u16 = 2026;
 const SLC_US: [f64; 2] = [25.0, 130.0];
-/// Dies with floating gates, as those of Intel and Micron up to 144 layers: fitted to the Crucial P1, which reads 170,000 pages a
-/// second from 8 of them and writes 1,600 MB/s.
+/// Dies with floating gates, such as those of Intel and Micron up to 144 layers: fitted to the Crucial P1, which reads
+/// 170,000 pages a second from 8 of them and writes 1,600 MB/s.
 const FLOATING_GATE_SLC_US: [f64; 2] = [42.0, 300.0];
-/// 3 to 10 ms in the parameters of emulators.
+/// Emulators use 3 to 10 ms.
 const ERASE_US: f64 = 3500.0;
-/// Assumed: reads of drives at work do not wait for a program of 1 to 2 ms.
+/// Assumed: in real drives, reads do not wait for a program of 1 to 2 ms.
 const SUSPEND_US: f64 = 20.0;
 
 impl Die {
@@ -80,7 +81,7 @@ impl Die {
         }
     }
 
-    /// Time in which a wordline of all planes is programmed.
+    /// Time to program a wordline in all planes.
     fn program_us(&self) -> f64 {
         let bytes = f64::from(self.planes * PAGE_BYTES * self.bits());
         (bytes / self.program_mb_per_s * 10.0).round() / 10.0

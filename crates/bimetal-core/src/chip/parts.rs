@@ -5,7 +5,7 @@ use super::{Cell, Chip, SlcMode, prices};
 /// A row of the catalogue.
 pub(super) struct CatalogueRow {
     pub(super) name: &'static str,
-    /// Whether a paper has it, and not a data sheet or a conference of chip makers.
+    /// Whether it comes from a paper, not from a data sheet or a conference of chip makers.
     pub(super) is_of_paper: bool,
     cell: Cell,
     /// Bytes of a page, bytes of its spare area, pages of a block.
@@ -15,7 +15,7 @@ pub(super) struct CatalogueRow {
     bus_mb_per_s: f64,
     copyback_us: Option<f64>,
     endurance: u32,
-    /// Year of [`prices`] whose price for its cells it has.
+    /// Year in [`prices`] of its price.
     pub(super) priced_in: u16,
     slc_mode: Option<SlcMode>,
     pub(super) source: &'static str,

@@ -1,12 +1,12 @@
 //! Prices of flash by year and cells.
 //!
-//! Where no price was published, rules fill the gap: SLC = 3 x MLC (Chang 2010: MLC costs about a third of SLC), TLC = 2/3 MLC
-//! and QLC = 3/4 TLC by bits per cell; one bit in a cell made for two, three or four costs two, three or four times as much. Prices moved
-//! fourfold within three years, up and down.
+//! Unpublished prices follow from rules: SLC = 3 x MLC (Chang 2010: MLC costs about a third of SLC), TLC = 2/3 MLC and
+//! QLC = 3/4 TLC by bits per cell. One bit in a cell made for two, three or four costs two, three or four times as
+//! much. Prices moved fourfold within three years, up and down.
 
 use super::Cell;
 
-/// What flash cost in a year.
+/// Price of flash in a year.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
     /// Year.
@@ -15,11 +15,11 @@ pub struct Price {
     pub cell: Cell,
     /// US dollars per GiB.
     pub usd_per_gib: f64,
-    /// Who says so, or from what it is derived.
+    /// Source, or the rule from which it is derived.
     pub source: &'static str,
 }
 
-/// To a hundredth of a cent, so that a derived price is printed as somebody would write it.
+/// Rounded to a hundredth of a cent, so that a derived price is printed with few digits.
 const fn price(year: u16, cell: Cell, usd_per_gib: f64, source: &'static str) -> Price {
     let usd_per_gib = (usd_per_gib * 1e4 + 0.5) as u64 as f64 / 1e4;
     Price { year, cell, usd_per_gib, source }
@@ -47,7 +47,7 @@ pub static PRICES: &[Price] = &[
     price(2026, Cell::Qlc, 0.75 * TLC_2026, "3/4 x TLC"),
 ];
 
-/// US dollars per GiB of such cells in a year of the list.
+/// US dollars per GiB of these cells in a year of the list.
 pub fn of(cell: Cell, year: u16) -> Option<f64> {
     PRICES.iter().find(|price| price.cell == cell && price.year == year).map(|price| price.usd_per_gib)
 }

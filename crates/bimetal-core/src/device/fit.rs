@@ -7,57 +7,57 @@ use crate::media::SimMedia;
 use crate::scheme::{BuildError, Regions, SchemeSpec};
 use crate::units::ByteSize;
 
-/// A device from which those of several schemes are made.
+/// A template for the devices of several schemes.
 ///
-/// A scheme of one region gets the slow one. A scheme that runs blocks of one region in either cell mode gets the slow
-/// one, enlarged by as much as the fast region's money buys. A scheme of two regions gets both. A cache gets the fast one
-/// in front of a disk.
+/// A scheme of one region gets the slow region. A scheme that runs blocks of one region in either cell mode gets the
+/// slow region, enlarged at the cost of the fast region. A scheme of two regions gets both. A cache gets the fast
+/// region in front of a disk.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// As described, but for the logical capacity where it is fitted to a trace.
+    /// The description; with another logical capacity if it is fitted to a trace.
     device: Device,
-    /// Logical capacity of the whole device, if it is fitted to a trace: parts are scaled, and capacities that were not set grow as far
-    /// as a scheme needs it.
+    /// Logical capacity in the description, if the device is fitted to a trace: parts are scaled, and capacities that
+    /// were not set grow until they suffice for a scheme.
     whole: Option<ByteSize>,
     /// By region.
     is_set: Vec<IsSet>,
 }
 
-/// Fields of a region that were set, so that they are not scaled.
+/// Fields of a region that were set and therefore are not scaled.
 #[derive(Clone, Copy, Debug, Default)]
 struct IsSet {
     capacity: bool,
     block: bool,
 }
 
-/// The preset that a trace is replayed on if no other device is asked for: a drive of today.
+/// The default preset for a trace: a drive of today.
 pub const AUTO: &str = "auto";
-/// The preset of two regions without a controller, for data in files and for parts of one's choice.
+/// The preset of two regions without a controller, for data in files and for other parts.
 pub const BARE_DIES: &str = "bare-dies";
 
-/// A fast region has at least as many blocks.
+/// Least number of blocks of a fast region.
 const FAST_BLOCKS_MIN: u32 = 16;
 const LOGICAL_BYTES_MIN: u64 = 4 << 20;
-/// A drive of many dies has blocks of a wordline at this capacity.
+/// Least capacity of a fitted device: blocks of a drive with many dies have a single wordline there.
 const FITTED_BYTES_MIN: u64 = 128 << 20;
-/// The disk under a cache.
+/// The home disk of a cache.
 const HOME_DRIVE: &str = "nearline-18tb";
-/// Parameter of schemes that run blocks in either cell mode: the capacity that they may give up for that.
+/// Parameter of schemes that run blocks in either cell mode: the capacity that they may use for SLC mode.
 const BUDGET: &str = "budget";
-/// How many blocks of each die may be added to a small slow region.
+/// Largest number of blocks of each die that may be added to a small slow region.
 const GROWTH_MAX: u32 = 64;
-/// Above this much memory a device is not small, and has spare area enough for every scheme.
+/// A device that takes more memory than this is not small, and has enough spare area for every scheme.
 const TRIED_BYTES_MAX: u64 = 256 << 20;
 
 impl Template {
-    /// A device as it is described.
+    /// A device exactly as described.
     pub fn fixed(device: Device) -> Self {
         let is_set = vec![IsSet { capacity: true, block: true }; device.regions.len()];
         Self { device, whole: None, is_set }
     }
 
-    /// A device for a trace that touches that many bytes: the one that is described, scaled to the trace if it or a setting says so;
-    /// without one, [`AUTO`].
+    /// A device for a trace that touches this number of bytes: the described device, or [`AUTO`]. It is scaled to the
+    /// trace if the device or a setting says so.
     ///
     /// # Errors
     /// A setting that is neither true nor false.
@@ -73,7 +73,7 @@ impl Template {
         Ok(if device.fit_to_trace { Self::fitted(device, touched_bytes) } else { Self::fixed(device) })
     }
 
-    /// Dies without a controller that hold that many bytes: [`BARE_DIES`], for data in files and for parts of one's choice.
+    /// [`BARE_DIES`] for this number of bytes: dies without a controller, for data in files and for other parts.
     ///
     /// # Errors
     /// None that is known: the preset is part of the program.
@@ -81,7 +81,7 @@ impl Template {
         Ok(Self::fitted(preset(BARE_DIES)?, logical_bytes))
     }
 
-    /// A device that is scaled to that many bytes.
+    /// The device scaled to this number of bytes.
     fn fitted(mut device: Device, logical_bytes: u64) -> Self {
         let whole = device.logical;
         let least = FITTED_BYTES_MIN.min(whole.0);
@@ -103,7 +103,7 @@ impl Template {
     /// Sets a field; see [`Device::set`].
     ///
     /// # Errors
-    /// An unknown field, or a value that it cannot have.
+    /// An unknown field, or an invalid value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), DeviceError> {
         let region = self.device.set(key, value)?;
         if let Some(index) = region {
@@ -116,10 +116,10 @@ impl Template {
         Ok(())
     }
 
-    /// The device of a scheme, with these of its parameters set on top of the description's own.
+    /// The device of a scheme, with these parameters set on top of those of the description.
     ///
     /// # Errors
-    /// A field that cannot be, an unknown parameter, or a device on which the scheme cannot run.
+    /// An invalid field, an unknown parameter, or a device on which the scheme cannot run.
     pub fn resolve(&self, spec: &SchemeSpec, settings: &[(String, String)]) -> Result<Resolved, DeviceError> {
         let mut notes = Vec::new();
         let mut device = self.adapted(spec, &mut notes)?;
@@ -185,7 +185,8 @@ impl Template {
                 scaled.chip = region.chip.clone();
             }
         }
-        // A part whose pages are smaller than the mapping units of the described one, in all planes, is mapped by its pages.
+        // If the pages of all planes are smaller than the mapping unit of the described part, the region is mapped by
+        // pages.
         for (region, chip) in scaled.regions.iter_mut().zip(chips(&self.device)?) {
             let together = u64::from(chip.page_bytes) * u64::from(chip.planes);
             region.mapping_unit = region.mapping_unit.filter(|unit| unit.0 <= together);
@@ -193,7 +194,7 @@ impl Template {
         Ok(scaled)
     }
 
-    /// A fast region has a least size, unless its capacity was set.
+    /// Raises a fast region to its least size, unless its capacity was set.
     fn enlarge_small_fast_region(&self, device: &mut Device, notes: &mut Vec<String>) -> Result<(), DeviceError> {
         let (chips, logical) = (chips(device)?, device.logical);
         let ([fast, _], [chip, _]) = (device.regions.as_mut_slice(), chips.as_slice()) else { return Ok(()) };
@@ -210,7 +211,7 @@ impl Template {
         Ok(())
     }
 
-    /// Adds blocks to the slow region until the scheme takes the device, unless its capacity was set.
+    /// Adds blocks to the slow region until the scheme accepts the device, unless its capacity was set.
     fn grown(&self, mut device: Device) -> Result<Resolved, DeviceError> {
         let first = tried(&device);
         let (Err(DeviceError::Build(BuildError::Device { .. })), Some(false), []) =
@@ -239,7 +240,7 @@ impl Template {
     }
 }
 
-/// Resolved, and taken by the scheme; a large device is not tried here, because its tables take time and memory.
+/// Resolves a device and tries its scheme. A large device is not tried, because its tables take time and memory.
 fn tried(device: &Device) -> Result<Resolved, DeviceError> {
     let resolved = device.resolve()?;
     if resolved.memory_bytes() <= TRIED_BYTES_MAX {
@@ -254,12 +255,12 @@ fn chips(device: &Device) -> Result<Vec<Chip>, DeviceError> {
     device.regions.iter().map(chip).collect()
 }
 
-/// At least 1, so that it can be divided by.
+/// Bytes of a block in all planes; at least 1, because it is a divisor.
 fn block_bytes(chip: &Chip) -> u64 {
     (u64::from(chip.page_bytes) * u64::from(chip.pages_per_block) * u64::from(chip.planes)).max(1)
 }
 
-/// Shares of the logical capacity become whole blocks, rounded up, at least one on each die.
+/// Rounds shares of the logical capacity up to whole blocks, at least one on each die.
 fn round_up_to_blocks(device: &mut Device) -> Result<(), DeviceError> {
     let chips = chips(device)?;
     for (region, chip) in device.regions.iter_mut().zip(&chips) {
@@ -272,7 +273,8 @@ fn round_up_to_blocks(device: &mut Device) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// A drive with a controller has the same dies for a scheme of one region as for one of two.
+/// Gives the slow region the dies of the fast one: a drive with a controller has the same dies for schemes of one and
+/// two regions.
 fn give_dies(device: &mut Device, fast: &Region) {
     let has_controller = device.controller.is_some();
     if let Some(slow) = device.regions.last_mut().filter(|slow| has_controller && slow.channels == fast.channels) {
@@ -284,7 +286,7 @@ fn home_disk() -> Disk {
     Disk { name: "disk".into(), drive: PartChoice::Named(HOME_DRIVE.into()), capacity: None }
 }
 
-/// Puts the fast region in front of disks in place of the slow one.
+/// Puts the fast region in front of disks, which replace the slow region.
 fn put_over_disk(device: &mut Device, notes: &mut Vec<String>) {
     let Some(slow) = device.regions.pop() else { return };
     if device.disks.is_empty() {
@@ -295,7 +297,7 @@ fn put_over_disk(device: &mut Device, notes: &mut Vec<String>) {
     notes.push(format!("`{}` {is} used instead of `{}`", names.join("`, `"), slow.name));
 }
 
-/// Trades the fast region for as much of the slow one as costs the same.
+/// Replaces the fast region by an amount of the slow one that costs the same.
 fn exchange_for_slow(device: &mut Device, spec: &SchemeSpec, notes: &mut Vec<String>) -> Result<(), DeviceError> {
     let chips = chips(device)?;
     let fast = device.regions.remove(0);

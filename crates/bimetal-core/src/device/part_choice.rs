@@ -1,4 +1,4 @@
-//! Which part a region or disk is made of: one of a catalogue, one with other figures, or one of its own.
+//! The part of a region or disk: one of a catalogue, one with changed figures, or a full description.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,17 +13,17 @@ use crate::units::Geometry;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a part's name, or a table of its figures in which `base` names the part for the others")]
 pub enum PartChoice {
-    /// One of the catalogue.
+    /// A part of the catalogue.
     Named(String),
-    /// Figures by name. `base` names a part of the catalogue that has the figures not given.
+    /// Figures by name. `base` names a part of the catalogue for the figures that are not given.
     Figures(Table),
 }
 
-/// What a catalogue lists.
+/// A kind of part with a catalogue.
 pub trait Part: Serialize + DeserializeOwned {
-    /// What it is called in messages.
+    /// Its name in messages.
     const KIND: &'static str;
-    /// Figures that a part may do without.
+    /// Figures that a part may lack.
     const OPTIONAL_FIGURES: &'static [&'static str] = &[];
 
     /// Every part of the catalogue.
@@ -32,10 +32,10 @@ pub trait Part: Serialize + DeserializeOwned {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// Checks that there can be such a part.
+    /// Checks the figures.
     ///
     /// # Errors
-    /// The first figure that cannot be.
+    /// The first invalid figure.
     fn check(&self) -> Result<(), String>;
 }
 
@@ -75,7 +75,7 @@ impl Part for Drive {
 const BASE: &str = "base";
 
 impl PartChoice {
-    /// A part in full.
+    /// A part with all its figures.
     pub(super) fn of<P: Part>(part: &P) -> Self {
         Self::Figures(figures(part))
     }
@@ -90,10 +90,10 @@ impl PartChoice {
         }
     }
 
-    /// The part.
+    /// The part with all its figures.
     ///
     /// # Errors
-    /// An unknown name or figure, a missing one, or one that cannot be.
+    /// An unknown name or figure, a missing figure, or an invalid one.
     pub fn resolve<P: Part>(&self) -> Result<P, String> {
         let part: P = match self {
             Self::Named(name) => find(name)?,
@@ -138,11 +138,11 @@ fn from_table<P: Part>(changes: &Table) -> Result<P, String> {
     Value::Table(table).try_into::<P>().map_err(|error| error.message().replace('\n', "; "))
 }
 
-/// Longest operation: an hour, far beyond any part, and no clock overflows.
+/// Longest operation: an hour, far beyond any part. No clock overflows with it.
 const LONGEST_US: f64 = 3.6e9;
 
 fn check_chip(chip: &Chip) -> Result<(), String> {
-    // One block: whether the figures of a block can be.
+    // A geometry of one block checks the figures of a block.
     Geometry::new(chip.page_bytes, chip.pages_per_block, 1, 1)?;
     let mut times = vec![("read_us", chip.read_us), ("program_us", chip.program_us), ("erase_us", chip.erase_us)];
     let mut endurances = vec![chip.endurance];
@@ -198,7 +198,7 @@ fn check_chip(chip: &Chip) -> Result<(), String> {
     Ok(())
 }
 
-/// What a die does at once, and in units of how many pages.
+/// Checks the planes and pages that a die uses together.
 fn check_parallelism(chip: &Chip) -> Result<(), String> {
     let wordlines = chip.planes.saturating_mul(chip.program_pages);
     if !(1..=64).contains(&wordlines) {

@@ -74,10 +74,10 @@ presets! {
     "solidigm-d7-p5520-1920gb",
 }
 
-/// The preset of that name.
+/// The preset with this name.
 ///
 /// # Errors
-/// An unknown name, with those there are.
+/// An unknown name; the message lists the known ones.
 pub fn preset(name: &str) -> Result<Device, DeviceError> {
     let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
         let known = PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ");

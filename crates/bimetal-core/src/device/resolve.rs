@@ -1,4 +1,4 @@
-//! From the description of a device to what a scheme and a simulated medium are made from.
+//! From the description of a device to the inputs of a scheme and of simulated media.
 
 use super::{Capacity, Device, DeviceError, Disk, PartChoice, Region, toml_value};
 use crate::chip::{CellMode, Chip};
@@ -10,30 +10,30 @@ use crate::request::SECTOR_BYTES;
 use crate::scheme::{self, BuildError, Platform, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 use crate::units::{ByteSize, Geometry};
 
-/// A device ready to be made.
+/// A device ready to be built.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// The device as configured: parts in full, capacities in whole blocks, every parameter of the scheme.
+    /// The device in full: parts with all figures, capacities in whole blocks, every parameter of the scheme.
     pub device: Device,
-    /// What the scheme knows of it.
+    /// The device as the scheme sees it.
     pub shape: Shape,
-    /// What it is simulated from.
+    /// Its simulated regions.
     pub regions: Vec<SimRegion>,
-    /// The home disks that it is simulated with.
+    /// Its simulated home disks.
     pub volumes: Vec<Volume>,
     /// The controller in front of its scheme, if it has one.
     pub controller: Option<controller::Spec>,
     /// Every parameter of the scheme.
     pub settings: Vec<(String, String)>,
-    /// What was rounded or adapted, one line each.
+    /// Notes on rounding and adaptation, one line each.
     pub notes: Vec<String>,
 }
 
 impl Device {
-    /// Checks everything that can be checked without making the device.
+    /// Checks everything that can be checked without building the device.
     ///
     /// # Errors
-    /// The first field that cannot be, and what to do about it.
+    /// The first invalid field, with a remedy.
     pub fn resolve(&self) -> Result<Resolved, DeviceError> {
         if self.scheme.is_empty() {
             return Err(self.wrong("scheme", "is missing; add the name of one"));
@@ -76,7 +76,7 @@ impl Device {
         Ok(Resolved { device, shape, regions, volumes, controller, settings, notes })
     }
 
-    /// The controller in front of a slow region.
+    /// The controller, for a device with this slow region.
     fn resolve_controller(&self, slow: Option<&SimRegion>) -> Result<Option<controller::Spec>, DeviceError> {
         let (Some(settings), Some(slow)) = (&self.controller, slow) else { return Ok(None) };
         settings.check().map_err(|(field, what)| self.wrong(format!("controller.{field}"), what))?;
@@ -126,7 +126,7 @@ impl Device {
         Ok(())
     }
 
-    /// The drives, and how many sectors are on each.
+    /// The drives, and the number of sectors on each.
     fn resolve_disks(&self) -> Result<Vec<Volume>, DeviceError> {
         let logical = self.logical.0 / SECTOR_BYTES;
         let given = |disk: &Disk| disk.capacity.map(|capacity| capacity.bytes(self.logical) / SECTOR_BYTES);
@@ -163,7 +163,7 @@ impl Device {
         Ok(volumes)
     }
 
-    /// The chip of a region, and the region, whose chip has mapping units for pages.
+    /// The chip of a region, and the region with mapping units as the pages of its chip.
     fn resolve_region(&self, region: &Region, notes: &mut Vec<String>) -> Result<(Chip, SimRegion), DeviceError> {
         let wrong = |field: &str, what: String| self.wrong(format!("{}.{field}", region.name), what);
         let whole: Chip = region.chip.resolve().map_err(|what| wrong("chip", what))?;
@@ -201,7 +201,7 @@ impl Device {
 }
 
 impl Resolved {
-    /// Its regions and disks as figures need them.
+    /// Its regions and disks as the report needs them.
     pub fn described(&self) -> (Vec<RegionDescription<'_>>, Vec<DiskDescription<'_>>) {
         let regions = self.device.regions.iter().zip(&self.regions);
         let disks = self.device.disks.iter().zip(&self.volumes);
@@ -213,7 +213,7 @@ impl Resolved {
         )
     }
 
-    /// Makes the scheme over a medium.
+    /// Builds the scheme over media.
     ///
     /// # Errors
     /// A device that does not suit the scheme.
@@ -221,7 +221,7 @@ impl Resolved {
         scheme::build(&self.device.scheme, &self.shape, &self.settings)
     }
 
-    /// Makes the simulated medium.
+    /// Makes the simulated media.
     pub fn media(&self) -> SimMedia {
         let media = SimMedia::new(&self.regions, self.device.seed).with_disks(&self.volumes);
         let media = match &self.controller {
@@ -231,8 +231,7 @@ impl Resolved {
         if self.device.serial { media.serial() } else { media }
     }
 
-    /// What the slow region has beyond the logical capacity, as a share of the logical capacity; 0 where disks hold all
-    /// data.
+    /// Spare area of the slow region, as a share of the logical capacity; 0 if disks hold all data.
     pub fn spare(&self) -> f64 {
         if !self.volumes.is_empty() {
             return 0.0;
@@ -241,9 +240,9 @@ impl Resolved {
         raw as f64 / self.device.logical.0 as f64 - 1.0
     }
 
-    /// Estimate of the memory that simulating it takes, in bytes: mapping tables and block states.
+    /// Estimate of the memory that its simulation takes, in bytes: mapping tables and block states.
     pub fn memory_bytes(&self) -> u64 {
-        // Map and owner of each page with its bits, a few words for each block; schemes differ by small factors.
+        // Map entry, owner and bits of each page, a few words for each block; schemes differ by small factors.
         const PER_PAGE: u64 = 16;
         const PER_BLOCK: u64 = 64;
         let region = |region: &SimRegion| {

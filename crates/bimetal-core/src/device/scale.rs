@@ -1,8 +1,9 @@
-//! A smaller device of the same make: as many dies and channels, smaller blocks. A larger one has more blocks.
+//! Smaller devices of the same make: the same number of dies and channels, smaller blocks. Larger ones have more
+//! blocks.
 //!
-//! What a drive does over its capacity, caches that fill and blocks that are collected, it does as well over a part of it, and in
-//! a part of the time. Speed and latency come from dies, channels and controller, which stay. A block shrinks with the capacity, and
-//! the time of its erase with it, so that erases take the same share of the time.
+//! Caches that fill and blocks that are collected show over a part of a drive's capacity as they do over all of it, in
+//! a part of the time. Speed and latency come from dies, channels and controller, which stay the same. A block shrinks
+//! with the capacity, and its erase time with it, so that erases take the same share of the time.
 
 use toml::{Table, Value};
 
@@ -11,14 +12,15 @@ use crate::chip::Chip;
 use crate::scheme;
 use crate::units::ByteSize;
 
-/// Blocks that a die keeps at least: enough that the few that are open or erased are a small part of its spare area.
+/// Least number of blocks of a die: the few open or erased blocks must be a small part of its spare area.
 const DIE_BLOCKS_MIN: u64 = 128;
 
 impl Device {
-    /// The same device with a capacity of about `logical` bytes. A smaller one has smaller blocks, a larger one has more.
+    /// The same device with a capacity of about `logical` bytes. A smaller one has smaller blocks, a larger one has
+    /// more.
     ///
     /// # Errors
-    /// A part that cannot be.
+    /// An invalid part.
     pub fn scaled(&self, logical: ByteSize) -> Result<Self, DeviceError> {
         let mut device = self.clone();
         if logical == self.logical || logical.0 == 0 {
@@ -71,12 +73,12 @@ impl Device {
     }
 }
 
-/// A size as a device file has it: a number of bytes, or a text.
+/// A size in a device file: a number of bytes, or text.
 fn size_of(value: &Value) -> Result<ByteSize, String> {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned).parse()
 }
 
-/// Logical capacities are multiples of a mapping unit of any drive.
+/// Logical capacities are multiples of this size, which is a multiple of every drive's mapping unit.
 const SECTOR_ALIGNMENT: u64 = 64 << 10;
 
 /// A part with `pages` pages in a block.

@@ -10,29 +10,30 @@ use crate::drive::Drive;
 use crate::request::SECTOR_BYTES;
 use crate::units::ByteSize;
 
-/// Whether a setting is one of a device; without a dot it may be a scheme's parameter.
+/// Whether a setting belongs to a device; without a dot it may be a scheme's parameter.
 pub fn is_device_key(key: &str) -> bool {
     key.contains('.') || DEVICE_KEYS.contains(&key)
 }
 
 /// Settings of a device as a whole.
 pub const DEVICE_KEYS: [&str; 4] = ["logical", "seed", "serial", FIT_TO_TRACE];
-/// The one that decides whether a device is scaled down.
+/// The setting that decides whether a device is scaled to a trace.
 pub(super) const FIT_TO_TRACE: &str = "fit_to_trace";
 /// More dies than any region can have.
 const DIES_MAX: u64 = 4096;
 const REGION_KEYS: [&str; 6] = ["capacity", "spare", "chip", "channels", "dies_per_channel", "mapping_unit"];
-/// Whose fields are set as `controller.FIELD`.
+/// Prefix of the controller's fields: `controller.FIELD`.
 const CONTROLLER: &str = "controller";
 const DISK_KEYS: [&str; 2] = ["capacity", "drive"];
 
 impl Device {
-    /// Sets one field: `logical`, `seed`, `serial`, `fit_to_trace`, or `REGION.FIELD`, where the region may also be called `fast` or `slow` and
-    /// the field is one of the region or of its chip. `controller.FIELD` sets one of the controller. `spare` sets the capacity of the slow region. `DISK.FIELD` sets one of a disk
-    /// or of its drive, where the disks are together called `disk`. Returns the region.
+    /// Sets one field: `logical`, `seed`, `serial`, `fit_to_trace`, `REGION.FIELD`, `controller.FIELD` or `DISK.FIELD`.
+    /// A region may also be called `fast` or `slow`; its fields are those of the region and of its chip. `spare` sets
+    /// the capacity of the slow region. The disks are together called `disk`; their fields are those of the disk and of
+    /// its drive. Returns the region.
     ///
     /// # Errors
-    /// An unknown field, or a value that it cannot have.
+    /// An unknown field, or an invalid value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<Option<usize>, DeviceError> {
         let result = match key.split_once('.') {
             None => self.set_top(key, value).map(|()| None),
@@ -126,7 +127,7 @@ impl Device {
         if is_known { Ok(()) } else { Err(Refused::Key) }
     }
 
-    /// What can be set, for messages.
+    /// The fields that can be set, for messages.
     fn setting_keys(&self) -> String {
         let mut keys: Vec<String> = DEVICE_KEYS.iter().map(|&key| key.to_owned()).collect();
         let regions: Vec<&str> = self.regions.iter().map(|region| region.name.as_str()).collect();
@@ -170,7 +171,7 @@ fn set_figure<P: Part>(part: &mut PartChoice, field: &str, value: &str) -> Resul
     Ok(())
 }
 
-/// Names of a part's figures that are numbers.
+/// Names of a part's numeric figures.
 fn figure_names<P: Part>(part: &PartChoice) -> Vec<String> {
     let figures = part.resolve::<P>().map(|part| figures(&part)).unwrap_or_default();
     let numbers = figures.into_iter().filter(|(_, value)| !value.is_str() && !value.is_table()).map(|(key, _)| key);

@@ -33,7 +33,7 @@ fn a_device_file_resolves_and_round_trips() {
     assert!(region.chip.source.ends_with("changed here: endurance"), "{}", region.chip.source);
     assert_eq!(resolved.settings[0], ("gc_free_blocks".into(), "2".into()));
     assert!((resolved.spare() - 6.0 / 64.0).abs() < 1e-12);
-    // What it was resolved to is a device file too, and says the same in full.
+    // The resolved device is a device file too, and describes the same device in full.
     let again = Device::from_toml(&resolved.device.to_toml().unwrap()).unwrap();
     assert_eq!(again, resolved.device);
     assert_eq!(again.resolve().unwrap().regions[0].chip, region.chip);
@@ -47,11 +47,11 @@ fn every_preset_is_a_device_that_its_scheme_takes() {
         assert!(!device.summary.is_empty(), "{}", known.name);
         assert_eq!(Device::from_toml(&device.to_toml().unwrap()).unwrap(), device);
         if device.scheme.is_empty() {
-            // For any scheme: scaled first, as the tests below do.
+            // For any scheme: scaled first, like in the tests below.
             continue;
         }
         let resolved = device.resolve().unwrap();
-        // Real drives have the raw capacity that is known of them, and billions of units.
+        // Real drives have their known raw capacity, and billions of units.
         assert!(resolved.notes.is_empty() || device.controller.is_some(), "{:?}", resolved.notes);
         let built = if device.controller.is_some() { device.scaled(ByteSize(1 << 30)).unwrap() } else { device };
         built.resolve().unwrap().build::<crate::media::SimMedia>().unwrap();
@@ -199,7 +199,7 @@ fn disks_share_the_logical_capacity_and_keep_their_figures() {
     let mechanics = outer.mechanics.as_ref().unwrap();
     assert_eq!((outer.queue, mechanics.write_settle_us, mechanics.rpm), (16, 400.0, 10_017));
     assert!(outer.source.ends_with("changed here: mechanics, queue"), "{}", outer.source);
-    // What it was resolved to is a device file too, and says the same in full.
+    // The resolved device is a device file too, and describes the same device in full.
     let again = Device::from_toml(&resolved.device.to_toml().unwrap()).unwrap();
     assert_eq!(again, resolved.device);
     assert_eq!(&again.resolve().unwrap().volumes[0].drive, outer);

@@ -1,45 +1,45 @@
-//! A disk's arm and platters: how long it takes from sector to sector.
+//! Arm and platters of a disk: the time of accesses.
 //!
-//! Seek by distance along the drive's curve, rotation by the true angle at that moment, transfer at the rate of the zone,
-//! as the mechanical models of DiskSim 4 (Bucy, Schindler, Schlosser, Ganger, CMU-PDL-08-101) have it. Tracks are filled
-//! cylinder by cylinder from the outer edge inwards, and each is turned against the one before it by the time of the
-//! switch, so that sectors that follow each other cost their transfer and the switches between tracks. A drive reads ahead
-//! after a read; writes go to the platters at once. What is left out: defects, further segments of the drive's buffer,
-//! command overhead, and the time of the bus except where the data come from the buffer.
+//! A seek follows the drive's curve, rotation the true angle at that moment, a transfer the rate of the zone, as in the
+//! mechanical models of DiskSim 4 (Bucy, Schindler, Schlosser, Ganger, CMU-PDL-08-101). Tracks are filled cylinder by
+//! cylinder from the outer edge inwards. Each track is skewed against the previous one by the time of the switch, so
+//! that consecutive sectors cost only their transfer and the switches between tracks. A drive reads ahead after a read;
+//! writes go to the platters at once. Not modelled: defects, further segments of the drive's buffer, command overhead,
+//! and the time of the bus except for data from the buffer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::operation::DiskOp;
 use crate::request::SECTOR_BYTES;
 
-/// What a drive's access times come from.
+/// Figures from which a drive's access times are computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mechanics {
-    /// Revolutions in a minute.
+    /// Revolutions per minute.
     pub rpm: u32,
     /// Positions of the arm.
     pub cylinders: u32,
     /// Surfaces with data: tracks of a cylinder.
     pub surfaces: u32,
-    /// Sectors of a track at the outer edge. From there they fall evenly to `inner_sectors`.
+    /// Sectors of a track at the outer edge. The number falls evenly to `inner_sectors`.
     pub outer_sectors: u32,
     /// Sectors of a track at the inner edge.
     pub inner_sectors: u32,
-    /// From one track to another of its cylinder, in microseconds.
+    /// Time to switch to another track of the same cylinder, in microseconds.
     pub head_switch_us: f64,
-    /// How much longer the arm settles before a write than before a read, in microseconds.
+    /// Additional time for which the arm settles before a write, in microseconds.
     pub write_settle_us: f64,
-    /// Seek curve: cylinders, and milliseconds to get as far and settle. In between it is linear.
+    /// Seek curve: cylinders, and milliseconds to seek as far and settle. It is linear between these points.
     pub seek_ms: Vec<(u32, f64)>,
-    /// How far a drive reads ahead, in KiB.
+    /// Length of a drive's read-ahead, in KiB.
     pub buffer_kib: u32,
     /// Rate from the drive's buffer in MB/s (10^6 bytes).
     pub bus_mb_per_s: f64,
 }
 
 impl Mechanics {
-    /// What cannot be.
+    /// Checks the figures.
     ///
     /// # Errors
     /// The first figure that is out of range, and its range.
@@ -68,7 +68,7 @@ impl Mechanics {
     }
 }
 
-/// Tracks with as many sectors each.
+/// Tracks with the same number of sectors.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Zone {
     first_sector: u64,
@@ -76,14 +76,14 @@ struct Zone {
     sectors_per_track: u64,
 }
 
-/// How many zones a drive is cut into; real ones have a dozen or two.
+/// Number of zones of a drive; real ones have a dozen or two.
 const ZONES: u32 = 16;
 
 fn ns(us: f64) -> u64 {
     (us * 1000.0).round() as u64
 }
 
-/// A drive in motion: where its arm is, and what it has in its buffer.
+/// A drive in motion: the place of its arm, and the content of its buffer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mechanism {
     #[serde(with = "crate::save::fixed")]
@@ -146,7 +146,7 @@ impl Mechanism {
         }
     }
 
-    /// Sectors that its tracks hold.
+    /// Sectors on its tracks.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
@@ -156,15 +156,15 @@ impl Mechanism {
         self.revolution_ns
     }
 
-    /// The arm is back at the outer edge, and clocks start again.
+    /// Puts the arm back to the outer edge and restarts the clock.
     pub fn reset(&mut self) {
         (self.track, self.next, self.ended_ns, self.reads_ahead) = (0, u64::MAX, 0, false);
     }
 
-    /// When the last access ended.
+    /// End of the last access.
     ///
     /// # Errors
-    /// A track under the head that there is not.
+    /// A track under the head that does not exist.
     pub fn check(&self) -> Result<u64, String> {
         let (last, _) = self.place(self.sectors - 1);
         if self.track > last {
@@ -173,15 +173,15 @@ impl Mechanism {
         Ok(self.ended_ns)
     }
 
-    /// Accesses sectors that follow each other, beginning at `start_ns`, when nothing else goes on. Returns when the last of
-    /// them has been read or written.
+    /// Accesses consecutive sectors, beginning at `start_ns`, on an otherwise idle drive. Returns the end of the
+    /// access.
     pub fn access(&mut self, op: DiskOp, start_ns: u64, sector: u64, sectors: u64) -> u64 {
         debug_assert!(sectors > 0 && sector + sectors <= self.sectors);
         let (first, (last_track, last)) = (self.place(sector), self.place(sector + sectors - 1));
         let transfer_ns = last.end_ns - first.1.begin_ns;
         let continues = sector == self.next;
         let end_ns = if continues && op == DiskOp::Read && self.reads_ahead && sectors <= self.buffer_sectors {
-            // It went on reading after the last read, and has part of these sectors or all of them.
+            // The drive went on reading after the last read, and has these sectors or a part of them.
             let bus_ns = sectors * self.bus_ps_per_sector / 1000;
             (self.ended_ns + self.switch_ns(first.0) + transfer_ns).max(start_ns + bus_ns)
         } else {
@@ -193,12 +193,12 @@ impl Mechanism {
         end_ns
     }
 
-    /// From the end of the track under the head to the beginning of the next, if that is where `track` is.
+    /// Time to switch from the track under the head to `track`, which is the same or the next one.
     fn switch_ns(&self, track: u64) -> u64 {
         self.turned_ns(track) - self.turned_ns(self.track)
     }
 
-    /// From where the head is to a track that does not just follow.
+    /// Time to move from the track under the head to another one.
     fn position_ns(&self, op: DiskOp, track: u64) -> u64 {
         let far = (track / self.surfaces).abs_diff(self.track / self.surfaces);
         let arm_ns = match far {
@@ -222,20 +222,20 @@ impl Mechanism {
         }
     }
 
-    /// The first moment from `from_ns` on at which what begins at this angle is under the head.
+    /// The first moment from `from_ns` on at which this angle is under the head.
     fn under_head(&self, from_ns: u64, begin_ns: u64) -> u64 {
         let (now, wanted) = (from_ns % self.revolution_ns, begin_ns % self.revolution_ns);
         from_ns + (wanted + self.revolution_ns - now) % self.revolution_ns
     }
 
-    /// How long all switches from the first track to this one take: by how much its beginning is turned.
+    /// Time of all switches from the first track to this one: the skew of its beginning.
     fn turned_ns(&self, track: u64) -> u64 {
         let cylinder = track / self.surfaces;
         (track - cylinder) * self.head_switch_ns + cylinder * self.seek(1)
     }
 
-    /// The track of a sector, and when the sector would be read if the whole drive were read from its first one on. The
-    /// first is read at angle 0, so that this is also its angle.
+    /// The track of a sector, and the time of its read if the whole drive is read from its first sector on. The first
+    /// sector is at angle 0, so that this time is also the angle.
     fn place(&self, sector: u64) -> (u64, Span) {
         let zone = &self.zones[self.zones.partition_point(|zone| zone.first_sector <= sector) - 1];
         let within_zone = sector - zone.first_sector;
@@ -247,7 +247,7 @@ impl Mechanism {
     }
 }
 
-/// When a sector passes the head.
+/// The time in which a sector passes the head.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     begin_ns: u64,
@@ -266,8 +266,8 @@ mod tests {
         Mechanism::new(&drive::find(name).unwrap().mechanics.unwrap())
     }
 
-    /// Mean time of accesses of 8 sectors anywhere on the drive, each when the one before it has ended and a little later:
-    /// moments that have nothing to do with the angle.
+    /// Mean time of accesses of 8 sectors at random places, each a random time after the end of the previous one, so
+    /// that it does not depend on the angle.
     fn random_mean_ns(mechanism: &mut Mechanism, op: DiskOp) -> f64 {
         let (mut state, mut now, mut busy) = (SEED, 0, 0);
         let accesses = 200_000;
