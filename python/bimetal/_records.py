@@ -89,13 +89,13 @@ class Advice(Record):
 
 @dataclasses.dataclass(frozen=True)
 class ArrivalProfile(Record):
-    """When requests arrive."""
+    """Arrivals of requests."""
 
     #: From the first to the last arrival, in seconds.
     duration_s: float
-    #: Requests per second; ``None`` where all arrive at once.
+    #: Requests per second; ``None`` if all arrive at once.
     requests_per_s: float | None
-    #: Bytes read and written per second; ``None`` where all arrive at once.
+    #: Bytes read and written per second; ``None`` if all arrive at once.
     bytes_per_s: float | None
     #: Mean time between arrivals in microseconds.
     interval_mean_us: float
@@ -473,7 +473,7 @@ class GoalAlone(Record):
 
 @dataclasses.dataclass(frozen=True)
 class HitClass(Record):
-    """Sectors that are hit from ``hits`` times up to the next class."""
+    """Sectors that are hit at least ``hits`` times, up to the next class."""
 
     #: Smallest count of the class: a power of two.
     hits: int
@@ -511,13 +511,13 @@ class HitRates(Record):
 
 @dataclasses.dataclass(frozen=True)
 class HotSet(Record):
-    """How writes concentrate on 4-KiB pages. A request writes each page that it touches once."""
+    """Concentration of writes on 4-KiB pages. A request writes each page that it touches once."""
 
     #: Share of page writes that go to the hottest pages, by percent of the pages ever written.
     hottest: tuple[HotShare, ...]
-    #: Fewest bytes that take half of the page writes.
+    #: Fewest bytes that get half of the page writes.
     bytes_for_half: int
-    #: Fewest bytes that take nine tenths of the page writes.
+    #: Fewest bytes that get nine tenths of the page writes.
     bytes_for_90_percent: int
     #: Writes of the page that is written most.
     writes_max: int
@@ -644,7 +644,7 @@ class OpProfile(Record):
     bytes: int
     #: Mean size in bytes; 0 without any.
     mean_bytes: float
-    #: Share of them that begin where the previous one of their kind ended; ``None`` below two of them.
+    #: Share of them that begin where the previous one of their kind ended; ``None`` with fewer than two of them.
     sequential_share: float | None
 
 
@@ -747,7 +747,7 @@ class PriceStep(Record):
 
 @dataclasses.dataclass(frozen=True)
 class Profile(Record):
-    """A workload's figures."""
+    """Figures of a workload."""
 
     #: Requests of all kinds.
     requests: int
@@ -759,11 +759,11 @@ class Profile(Record):
     trims: OpProfile
     #: Reads and writes by size, as Chang (2010, figures 7a and 7b) shows them.
     sizes: tuple[SizeClass, ...]
-    #: Sectors written by distinct sectors written; ``None`` without writes.
+    #: Sectors written divided by distinct sectors written; ``None`` without writes.
     update_ratio: float | None
-    #: Sectors by how often they are written (Chang 2010, figure 7c).
+    #: Number of sectors by how often they are written (Chang 2010, figure 7c).
     write_hits: tuple[HitClass, ...]
-    #: Sectors by how often they are read (Chang 2010, figure 7d).
+    #: Number of sectors by how often they are read (Chang 2010, figure 7d).
     read_hits: tuple[HitClass, ...]
     #: Writes of the sector that is written most.
     sector_writes_max: int
@@ -771,15 +771,16 @@ class Profile(Record):
     sector_reads_max: int
     #: Distinct bytes touched.
     footprint: Footprint
-    #: How writes concentrate; ``None`` without writes.
+    #: Concentration of writes; ``None`` without writes.
     hot_set: HotSet | None
-    #: How often caches would hit; ``None`` without reads and writes, or with more of them than can be followed.
+    #: Hit rates of caches; ``None`` without reads and writes, or with too many of them.
     hit_rates: HitRates | None
-    #: Share of reads and writes that begin where the previous read or write ended; ``None`` below two of them.
+    #: Share of reads and writes that begin where the previous read or write ended; ``None`` with fewer than two of
+    #: them.
     sequential_share: float | None
     #: Share of reads and writes whose start and end are multiples of 4 KiB; ``None`` without any.
     aligned_share: float | None
-    #: Arrivals of all requests; ``None`` below two of them.
+    #: Arrivals of all requests; ``None`` with fewer than two of them.
     arrivals: ArrivalProfile | None
 
 
@@ -1026,7 +1027,7 @@ class Side(Record):
 
 @dataclasses.dataclass(frozen=True)
 class SizeClass(Record):
-    """Requests from ``sectors`` sectors up to the next class."""
+    """Requests of at least ``sectors`` sectors, up to the next class."""
 
     #: Smallest size of the class in 512-byte sectors: a power of two.
     sectors: int
@@ -1036,7 +1037,7 @@ class SizeClass(Record):
     writes: int
     #: Bytes that they write.
     write_bytes: int
-    #: Sectors that writes of this class wrote by distinct sectors that they wrote; ``None`` without writes.
+    #: Sectors written by writes of this class, divided by the distinct ones; ``None`` without writes.
     update_ratio: float | None
 
 

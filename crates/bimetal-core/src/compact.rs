@@ -1,8 +1,8 @@
 //! Address compaction: the extents of an address space that a trace touches, moved next to each other.
 //!
-//! Traces of large volumes touch little of them. Moving the touched 64-KiB extents together, in order, lets a small
-//! device hold them. Offsets within an extent stay, so block-mapped schemes see the locality there is; extents that
-//! were neighbours remain neighbours, so a request that crosses from one to the next stays in one piece.
+//! Traces of large volumes touch a small part of them. Moving the touched 64-KiB extents together, in order, lets a
+//! small device hold them. Offsets within an extent stay, so block-mapped schemes see the original locality; extents
+//! that were neighbours remain neighbours, so a request that crosses from one to the next stays in one piece.
 
 use crate::request::{Op, Request, SECTOR_BYTES};
 
@@ -21,14 +21,14 @@ struct ExtentRun {
     base: u64,
 }
 
-/// The extents that reads and writes touch. Trims touch none: they only concern data that is there.
+/// The extents that reads and writes touch. Trims touch none: they only concern existing data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extents {
     runs: Vec<ExtentRun>,
     span_bytes: u64,
 }
 
-/// How many runs are collected before they are merged.
+/// Number of runs that are collected before they are merged.
 const MERGE_AT: usize = 1 << 20;
 
 impl Extents {
@@ -89,13 +89,13 @@ impl Extents {
                 }
             };
             request.sector = from;
-            // A shorter trim: never more than before.
+            // A trim may become shorter, never longer.
             request.sectors = (to - from) as u32;
             to > from
         });
     }
 
-    /// Where a sector goes; one between the runs goes where the next run begins.
+    /// The new place of a sector. A sector between the runs goes to the beginning of the next run.
     #[inline]
     fn place(&self, sector: u64, latest: &mut usize) -> u64 {
         let extent = sector / EXTENT_SECTORS;

@@ -1,4 +1,4 @@
-//! The pure core of Bimetal: what flash is, how schemes manage it, and what that costs.
+//! The pure core of Bimetal: models of flash, the schemes that manage it, and their figures.
 //!
 //! ```text
 //! trace ─▶ requests ─▶ Controller ─▶ Scheme ─▶ media operations ─▶ SimMedia ─▶ Ledger ─▶ Report

@@ -1,8 +1,8 @@
-//! What is done to flash and disks, and why: the words that media, ledger and reports share.
+//! Operations on flash and disks, and their causes: the terms that media, ledger and reports share.
 
 use serde::{Deserialize, Serialize};
 
-/// Why an operation happens; the caller's tag is all that accounting needs of a scheme.
+/// Cause of an operation. The scheme names it; accounting needs nothing else from a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Cause {
@@ -12,9 +12,9 @@ pub enum Cause {
     Gc,
     /// Folding or merging a block chain.
     Fold,
-    /// From the slow region to the fast one.
+    /// Data move from the slow region to the fast one.
     MigrateUp,
-    /// From the fast region to the slow one.
+    /// Data move from the fast region to the slow one.
     MigrateDown,
     /// Static wear levelling.
     WearLevel,
@@ -49,13 +49,13 @@ impl Cause {
 pub struct Stream(u8);
 
 impl Stream {
-    /// Streams of a region, at most.
+    /// Largest number of streams of a region.
     pub const MAX: usize = 16;
 
-    /// The stream of a scheme that has no others.
+    /// The stream of a scheme with only one.
     pub const ONLY: Self = Self(0);
 
-    /// The stream of that number, which is below [`Self::MAX`].
+    /// The stream with this number, which is below [`Self::MAX`].
     #[inline(always)]
     pub const fn new(number: usize) -> Self {
         debug_assert!(number < Self::MAX);
@@ -69,13 +69,13 @@ impl Stream {
     }
 }
 
-/// What is done to a disk.
+/// An operation of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DiskOp {
-    /// Sectors that follow each other are read.
+    /// Read of consecutive sectors.
     Read,
-    /// Sectors that follow each other are written.
+    /// Write of consecutive sectors.
     Write,
 }
 
@@ -92,7 +92,7 @@ impl DiskOp {
     }
 }
 
-/// What is done to a region.
+/// An operation of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FlashOp {

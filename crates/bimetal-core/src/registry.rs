@@ -1,21 +1,22 @@
-//! Registries: schemes, trace formats and workloads, those that are built in and those that a program adds at its start.
+//! Registries of schemes, trace formats and workloads: the built-in entries, and those that a program adds at its
+//! start.
 //!
-//! A registry is read as a slice, the built-in entries first, then the added ones in their order. Entries are added once, before it is
-//! read for the first time: so all who read it see the same. Lists, help texts and tests iterate it.
+//! A registry is read as a slice, the built-in entries first, then the added ones in their order. Entries are added
+//! once, before the first read, so that all readers see the same. Lists, help texts and tests iterate it.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-/// What a registry holds: something with a name on the command line.
+/// An entry of a registry: something with a name on the command line.
 pub trait Named: 'static {
-    /// What it is, for messages.
+    /// Kind of entry, for messages.
     const KIND: &'static str;
 
-    /// Its names; the first is the one that is shown.
+    /// Its names; the first one is shown.
     fn names(&self) -> impl Iterator<Item = &'static str>;
 }
 
-/// Entries that cannot be added.
+/// An addition that is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
     /// The name is taken.
@@ -26,7 +27,7 @@ pub enum RegistryError {
         /// The name.
         name: &'static str,
     },
-    /// The registry was read, or added to, before.
+    /// The registry was already read, or added to.
     #[error(
         "a {kind} cannot be added any more; add all at once at the start of the program, before the first is looked up"
     )]
@@ -44,7 +45,7 @@ pub struct Registry<T: 'static> {
 }
 
 impl<T: Named> Registry<T> {
-    /// A registry to which nothing was added yet.
+    /// A registry without additions.
     pub const fn new(built_in: &'static [&'static T]) -> Self {
         Self { built_in, all: OnceLock::new() }
     }
@@ -52,7 +53,7 @@ impl<T: Named> Registry<T> {
     /// Adds entries after the built-in ones, in this order.
     ///
     /// # Errors
-    /// A name is taken, or the registry is in use already. Nothing is added then.
+    /// A name is taken, or the registry is already in use. Nothing is added then.
     pub fn add(&self, added: &[&'static T]) -> Result<(), RegistryError> {
         if added.is_empty() {
             return Ok(());

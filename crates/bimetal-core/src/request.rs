@@ -1,15 +1,15 @@
-//! A host request: what a trace record, a generated workload and a block-device client have in common.
+//! A host request: the common form of trace records, generated workloads and the requests of block-device clients.
 
 /// Bytes of a host sector, the unit of every host address.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// Bytes of the aligned pages in which it is counted what requests touch, whatever the pages of a device.
+/// Bytes of the aligned pages in which the touched data of requests are counted, independent of the pages of a device.
 pub const PAGE_BYTES: u64 = 4096;
 
 /// Sectors of such a page.
 pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 
-/// What the host asks for.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Op {
@@ -17,7 +17,7 @@ pub enum Op {
     Read = 0,
     /// Write sectors.
     Write = 1,
-    /// Discard sectors: they read as zeros afterwards and cost the device nothing to keep.
+    /// Discard sectors: they read as zeros afterwards and occupy no space in the device.
     Trim = 2,
 }
 
@@ -25,7 +25,7 @@ pub enum Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Request {
-    /// Arrival since the start of the trace, in nanoseconds. Only the replay driver looks at it, never a scheme.
+    /// Arrival since the start of the trace, in nanoseconds. Only the replay uses it, never a scheme.
     pub arrival_ns: u64,
     /// First 512-byte sector.
     pub sector: u64,
@@ -33,7 +33,8 @@ pub struct Request {
     pub sectors: u32,
     /// Read, write or trim.
     pub op: Op,
-    /// Placement handle of a write: the host expects that data of a handle die together. 0 where it says nothing.
+    /// Placement handle of a write: the host expects that data with the same handle become invalid together. 0 if it
+    /// gives none.
     pub handle: u8,
 }
 
@@ -54,7 +55,7 @@ impl Request {
     }
 }
 
-/// A number that tells requests from others: FNV-1a over all fields. It is the same on every machine and with every compiler.
+/// A digest of requests: FNV-1a over all fields. It is the same on every machine and with every compiler.
 pub fn digest(requests: &[Request]) -> u64 {
     requests.iter().fold(0xcbf2_9ce4_8422_2325, |digest, request| {
         let kind = request.op as u64 | u64::from(request.handle) << 8;

@@ -1,8 +1,9 @@
-//! State that is saved and restored: what a checkpoint of a device holds.
+//! Saving and restoring state: the content of a device's checkpoint.
 //!
-//! State is written whole, with serde in the format of postcard. Restoring needs a fresh object, made from the same
-//! configuration: what is read must have the outline of that, so that bytes of another device, of other parameters or of
-//! nobody's making are refused. The outline is what never changes while the object lives, and fields say so:
+//! State is written as a whole, with serde in the format of postcard. Restoring needs a fresh object, made from the
+//! same configuration. The restored state must have the outline of the fresh object, so that bytes of another device,
+//! of other parameters or of unknown origin are refused. The outline is the part of a state that never changes while
+//! the object lives. Fields are marked as part of it:
 //!
 //! ```text
 //! #[serde(with = "save::fixed")]    its value: geometry, settings, limits
@@ -11,15 +12,17 @@
 //! save::Table                       its length: numbers, whose count never changes
 //! ```
 //!
-//! Neither a checksum over the bytes nor a name of the device in front of them does as well. A checksum finds what a disk did to them; it
-//! takes what was edited and summed again, as the fuzzer does it. `wlaftl` collects its log while fewer than `free_blocks` are erased.
-//! On a new device all are, so that `check()` finds no fault with a state that says `free_blocks` is all of them; and the first write
-//! collects for ever. The constructor refuses that number since it sees the device; `check()` sees the state alone, and would need the
-//! device and a comparison for each field in the place of its mark. The outline is that comparison, written once.
+//! A checksum over the bytes, or a name of the device before them, does not suffice. A checksum detects damage by a
+//! disk, but accepts bytes that were edited and summed again, as the fuzzer does. For example, `wlaftl` collects its
+//! log while fewer than `free_blocks` are erased. On a new device all blocks are erased, so that `check()` finds no
+//! fault in a state with `free_blocks` equal to all of them; then the first write collects for ever. The constructor
+//! refuses this number because it sees the device. `check()` sees only the state, and would need the device and a
+//! comparison for each marked field. The outline is this comparison, written once.
 //!
-//! A field without a mark is restored all the same; only, foreign bytes may have anything there that `check` accepts. Of
-//! those, `save::list` has numbers as a table has them, however many. What follows from other fields, an index above all, is
-//! not saved but made again; since nothing is known of the bytes by then, it may take memory in proportion to them only.
+//! A field without a mark is restored, too, but foreign bytes may have any value in it that `check` accepts.
+//! `save::list` is such a field: numbers as in a table, but of any length. Data that follow from other fields, above
+//! all an index, are not saved but rebuilt. The bytes are not yet checked then, so that rebuilding may only take memory
+//! in proportion to them.
 
 mod image;
 mod outline;
@@ -39,7 +42,7 @@ use serde::de::DeserializeOwned;
 
 use outline::outline;
 
-/// What can be saved.
+/// State that can be saved.
 pub trait Save {
     /// Appends the state to `out`.
     fn save(&self, out: &mut Vec<u8>);
@@ -55,26 +58,27 @@ impl<T: Serialize> Save for T {
     }
 }
 
-/// Bytes that are not a state of the object they are meant for.
+/// Bytes that are not a valid state of the object to be restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// They are damaged, or of another version.
+    /// The bytes are damaged, or of another version.
     #[error("it cannot be read: {0}")]
     Malformed(postcard::Error),
     /// More bytes than the state has.
     #[error("{0} bytes follow it")]
     TooLong(usize),
-    /// A state in which no such object can be.
+    /// The state is inconsistent.
     #[error("it contradicts itself: {0}")]
     Broken(String),
-    /// They are the state of something else.
+    /// The bytes are the state of another object.
     #[error("it belongs to another device or to other parameters")]
     Foreign,
 }
 
-/// Reads what [`Save::save`] wrote of an object that was made as `fresh` was.
+/// Restores what [`Save::save`] wrote for an object that was made like `fresh`.
 ///
-/// Memory is bounded by the length of `bytes` and the size of `fresh`. That the state makes sense is not checked here.
+/// Memory is bounded by the length of `bytes` and the size of `fresh`. The consistency of the state is not checked
+/// here.
 ///
 /// # Errors
 /// Bytes that are damaged, too long, or of another object.
@@ -91,7 +95,7 @@ pub fn restore<T: Serialize + DeserializeOwned>(fresh: &T, bytes: &[u8]) -> Resu
 pub mod fixed {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// By this name the outline knows it.
+    /// Name of the mark in the outline.
     pub const NAME: &str = "fixed";
 
     /// Writes the value.
@@ -105,7 +109,7 @@ pub mod fixed {
     }
 }
 
-/// A value that never changes, as the text that a device file has: binary formats know no fields that are left out.
+/// A value that never changes, as the text of a device file: binary formats cannot leave fields out.
 pub mod text {
     use serde::de::{DeserializeOwned, Error as _};
     use serde::ser::Error as _;
@@ -123,7 +127,7 @@ pub mod text {
     }
 }
 
-/// A vector as in a table, but of any length.
+/// A vector in the form of a table, but of any length.
 pub mod list {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -141,7 +145,7 @@ pub mod list {
     }
 }
 
-/// Several tables, as many as ever. Images of old had them in their skeletons.
+/// A number of tables that never changes. Old images have them in their skeletons.
 pub(crate) mod tables {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -182,7 +186,7 @@ pub(crate) mod tables {
     }
 }
 
-/// A table that saved states have as a vector: of structs whose form in them is another one.
+/// A table that saved states write as a vector of structs, because their form there differs from that of words.
 macro_rules! listed {
     ($($(#[$doc:meta])* $module:ident: $mark:ident;)+) => {$(
         $(#[$doc])*
@@ -215,9 +219,9 @@ macro_rules! listed {
     )+};
 }
 listed! {
-    /// One whose elements never change.
+    /// A table whose elements never change.
     fixed_list: fixed;
-    /// One of elements with marks of their own.
+    /// A table whose elements have marks.
     sized_list: sized;
 }
 
@@ -225,7 +229,7 @@ listed! {
 pub mod sized {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    /// By this name the outline knows it.
+    /// Name of the mark in the outline.
     pub const NAME: &str = "sized";
 
     /// Writes the elements.
@@ -239,7 +243,7 @@ pub mod sized {
     }
 }
 
-/// An array of as many elements as a type says: serde knows those of fixed numbers only.
+/// An array whose length is a const parameter, written as a slice: serde supports only fixed lengths.
 pub(crate) mod array {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -261,7 +265,7 @@ pub(crate) mod array {
     }
 }
 
-/// An array of as many elements as a const parameter says, written as serde writes those of fixed numbers.
+/// An array whose length is a const parameter, written like serde's arrays of fixed lengths.
 pub(crate) mod tuple {
     use std::fmt;
     use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! Units and addresses: newtypes, so that a block is never taken for a page, and sizes written by people.
+//! Units and addresses as newtypes, so that a block is never taken for a page; sizes as people write them.
 
 use std::fmt;
 use std::iter::Sum;
@@ -86,7 +86,7 @@ impl BlockId {
 
 /// A physical page of one region: block and page-in-block packed into 32 bits by [`Geometry`].
 ///
-/// The page takes the low `ceil(log2(pages_per_block))` bits, so that unpacking is a shift even where a block has 384
+/// The page takes the low `ceil(log2(pages_per_block))` bits, so that unpacking is a shift even if a block has 384
 /// pages; tables indexed by it have [`Geometry::page_slots`] entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ppa(pub u32);
@@ -124,11 +124,11 @@ pub struct Span {
     pub at: u32,
 }
 
-/// Pages of a request for which memory is asked ahead, at most.
+/// Largest number of pages of a request for which memory is prefetched.
 const PAGES_AHEAD_MAX: u32 = 16;
 
 impl Division {
-    /// Into pages of that many sectors, at least 1.
+    /// Divides into pages of this number of sectors, at least 1.
     pub fn by(page_sectors: u32) -> Self {
         Self { page_sectors, reciprocal: (1u64 << 63).div_ceil(u64::from(page_sectors)) }
     }
@@ -163,7 +163,7 @@ impl Division {
         })
     }
 
-    /// The first pages that a request touches, as many as are worth bringing into the processor's cache ahead.
+    /// The first pages of a request, as many as should be prefetched into the processor's cache.
     #[inline]
     pub fn pages_ahead(&self, request: &Request) -> RangeInclusive<u32> {
         let last_sector = request.sector + u64::from(request.sectors.max(1) - 1);
@@ -172,18 +172,18 @@ impl Division {
     }
 }
 
-/// How the blocks and pages of a region lie.
+/// Layout of the blocks and pages of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
     /// Bytes of a page, a multiple of 512.
     pub page_bytes: u32,
-    /// Pages of a block; any number, 384 too.
+    /// Pages of a block; not necessarily a power of two: 384, for example.
     pub pages_per_block: u32,
     /// Blocks of the region.
     pub blocks: u32,
     /// Dies that the blocks are striped over: block `b` lies on die `b % dies`.
     pub dies: u32,
-    /// Consecutive pages that are placed on one die before the next takes its turn: those that a die reads together, 1 where it
+    /// Consecutive pages on one die before the next die takes its turn: the pages that a die reads together, 1 if it
     /// reads them one by one.
     pub stripe_pages: u32,
     page_bits: u32,
@@ -211,10 +211,10 @@ impl Geometry {
         Self::addressed(page_bytes, pages_per_block, blocks, dies)
     }
 
-    /// Lines of blocks across all dies, as the blocks of one die. Blocks that are left over are of no line.
+    /// Lines of blocks across all dies, as the blocks of one die. Left-over blocks belong to no line.
     ///
     /// # Errors
-    /// Page addresses do not fit into 32 bits.
+    /// Page addresses that do not fit into 32 bits.
     pub fn in_lines(&self) -> Result<Self, String> {
         Self::addressed(self.page_bytes, self.pages_per_block * self.dies, self.blocks / self.dies, 1)
     }
@@ -298,7 +298,7 @@ impl Geometry {
         ppa.0 & ((1 << self.page_bits) - 1)
     }
 
-    /// Whether the region has such a page.
+    /// Whether the region has this page.
     #[inline]
     pub fn has_page(&self, ppa: Ppa) -> bool {
         self.block_of(ppa).0 < self.blocks && self.page_of(ppa) < self.pages_per_block
@@ -392,7 +392,7 @@ impl<'de> Deserialize<'de> for ByteSize {
     }
 }
 
-/// The greatest number that divides both.
+/// The greatest common divisor.
 pub fn greatest_common_divisor(mut a: u32, mut b: u32) -> u32 {
     while b != 0 {
         (a, b) = (b, a % b);

@@ -1,8 +1,8 @@
-//! What a page write costs in a page-mapped region that collects itself (OP-FCL, FAST 2012, section 3; HySSD, MSST
-//! 2013, section II-B): the cost of cleaning by the region's utilisation.
+//! The cost of cleaning in a page-mapped region that collects itself, by the region's utilisation: it is a part of the
+//! cost of each page write (OP-FCL, FAST 2012, section 3; HySSD, MSST 2013, section II-B).
 //!
-//! Utilisation `u` is valid pages by physical ones. Departures: the papers use one relation between the region and
-//! its victims, [`VictimUtilisation::Fifo`]; their simulator cleans greedily, for which there is
+//! Utilisation `u` is valid pages divided by physical ones. Departures: the papers use one relation between the region
+//! and its victims, [`VictimUtilisation::Fifo`]; their simulator cleans greedily, for which there is
 //! [`VictimUtilisation::Greedy`].
 
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ pub struct FlashCosts {
 }
 
 impl FlashCosts {
-    /// Those of a part, each page carried over a channel that nothing else uses. Without a copyback a copy is a read and a
+    /// The times of a part, with each page on an otherwise idle channel. Without a copyback a copy is a read and a
     /// program.
     pub fn of(chip: &Chip) -> Self {
         let transfer_us = chip.transfer().0 as f64 / 1e3;
@@ -61,22 +61,22 @@ impl FlashCosts {
         (utilisation * f64::from(self.pages_per_block)).ceil() * self.copy_us + self.erase_us
     }
 
-    /// `C_PW` in the worst case: `C_GC / floor((1 - u) N_P) + C_PROG` (OP-FCL, equation 2). Infinite where no page
-    /// is won.
+    /// `C_PW` in the worst case: `C_GC / floor((1 - u) N_P) + C_PROG` (OP-FCL, equation 2). Infinite if no page is
+    /// freed.
     pub fn worst_page_write_us(&self, utilisation: f64) -> f64 {
         let pages = f64::from(self.pages_per_block);
-        // Of the valid pages, so that the two roundings agree: (1 - 0.8) 10 is a little less than 2.
+        // From the valid pages, so that the two roundings agree: (1 - 0.8) 10 is a little less than 2.
         let won_pages = pages - (utilisation * pages).ceil();
         self.worst_collection_us(utilisation) / won_pages.max(0.0) + self.program_us
     }
 }
 
 crate::choices! {
-    /// How full the victims of garbage collection are taken to be (`U`).
+    /// The assumed utilisation of the victims of garbage collection (`U`).
     pub enum VictimUtilisation {
-        /// As when the block written longest ago is collected: the papers' table.
+        /// The block written longest ago is collected: the papers' table.
         Fifo = "fifo",
-        /// As when the block with the fewest valid pages is collected.
+        /// The block with the fewest valid pages is collected.
         Greedy = "greedy",
     }
 }
@@ -91,15 +91,15 @@ pub struct CleaningCost {
     costs: FlashCosts,
     victim: VictimUtilisation,
     whole_pages: bool,
-    /// `U` at multiples of 1 / [`INTERVALS`], once it was asked for there: a search each, and few are ever asked for.
+    /// `U` at multiples of 1 / [`INTERVALS`], computed at first use: each takes a search, and few are ever used.
     #[serde(skip)]
     victims: Vec<OnceLock<f64>>,
-    /// What those of greedy collection have in common.
+    /// Sums that all searches for greedy collection share.
     #[serde(skip)]
     balance: OnceLock<GreedyBalance>,
 }
 
-/// What the table follows from: the saved form.
+/// The inputs of the table: the saved form.
 #[derive(Deserialize)]
 struct Inputs {
     costs: FlashCosts,
@@ -115,13 +115,13 @@ impl From<Inputs> for CleaningCost {
 }
 
 impl CleaningCost {
-    /// As OP-FCL has it. `U` is interpolated in a table, to within 10^-7 for FIFO and, from 64 pages per block on, 2 10^-4
-    /// for greedy, whose function has an edge at every whole number of pages.
+    /// The cost in OP-FCL. `U` is interpolated in a table, to within 10^-7 for FIFO and, from 64 pages per block on,
+    /// 2 10^-4 for greedy, whose function has an edge at every whole number of pages.
     pub fn new(costs: FlashCosts, victim: VictimUtilisation) -> Self {
         Inputs { costs, victim, whole_pages: false }.into()
     }
 
-    /// The same, with the pages that a collection wins rounded down, as HySSD has it (equations 1 and 2).
+    /// The cost in HySSD: the same, with the pages that a collection frees rounded down (equations 1 and 2).
     pub fn in_whole_pages(self) -> Self {
         Self { whole_pages: true, ..self }
     }
@@ -163,15 +163,15 @@ impl CleaningCost {
         }
     }
 
-    /// `C_GC = U(u) N_P C_CP + C_E`: what a collection costs in microseconds (OP-FCL, equation 3).
+    /// `C_GC = U(u) N_P C_CP + C_E`: cost of a collection in microseconds (OP-FCL, equation 3).
     #[inline]
     pub fn collection_us(&self, utilisation: f64) -> f64 {
         let valid_pages = self.victim_utilisation(utilisation) * f64::from(self.costs.pages_per_block);
         valid_pages * self.costs.copy_us + self.costs.erase_us
     }
 
-    /// `C_PW = C_GC / ((1 - U(u)) N_P) + C_PROG`: what a page write costs in microseconds, its share of the collections
-    /// included (OP-FCL, equation 4). Infinite where a collection wins no page, and for a region that is full.
+    /// `C_PW = C_GC / ((1 - U(u)) N_P) + C_PROG`: cost of a page write in microseconds, including its share of the
+    /// collections (OP-FCL, equation 4). Infinite if a collection frees no page, and for a full region.
     #[inline]
     pub fn page_write_us(&self, utilisation: f64) -> f64 {
         if utilisation >= 1.0 {
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// At the edges: an empty region pays for erases alone, a full one cannot be written.
+    /// At the limits: an empty region only pays for erases, a full one cannot be written.
     #[test]
     fn the_edges() {
         for victim in [VictimUtilisation::Fifo, VictimUtilisation::Greedy] {
@@ -216,7 +216,7 @@ mod tests {
             assert_eq!(cost.page_write_us(0.0), 300.0 + 1500.0 / 64.0);
             assert_eq!([1.0, 1.5].map(|full| cost.page_write_us(full)), [f64::INFINITY; 2]);
         }
-        // A victim with less than one page to win.
+        // A victim with less than one page to free.
         let whole = CleaningCost::new(OP_FCL, VictimUtilisation::Fifo).in_whole_pages();
         assert!(whole.page_write_us(0.99).is_finite() && whole.page_write_us(0.995).is_infinite());
     }
@@ -231,7 +231,7 @@ mod tests {
             assert!(worst >= fifo.page_write_us(utilisation), "at {percent} %");
             assert!(fifo.page_write_us(utilisation) >= greedy.page_write_us(utilisation), "at {percent} %");
         }
-        // Half of 64 pages are copied, half are won; one page more of either, and the copies are rounded up.
+        // Half of 64 pages are copied, half are freed; one page more of either, and the copies are rounded up.
         assert_eq!(OP_FCL.worst_collection_us(0.5), 32.0 * 225.0 + 1500.0);
         assert_eq!(OP_FCL.worst_page_write_us(0.5), 8700.0 / 32.0 + 300.0);
         assert_eq!(OP_FCL.worst_collection_us(0.51), 33.0 * 225.0 + 1500.0);

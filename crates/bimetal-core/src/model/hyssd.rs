@@ -1,20 +1,19 @@
-//! The cost model of HySSD (MSST 2013, section II-B): what an access costs when the fast SSD holds so much of the
-//! data.
+//! The cost model of HySSD (MSST 2013, section II-B): the cost of an access by the utilisation of the fast SSD.
 //!
 //! Sizes are counted in mapping units of one size, here called pages, on both sides. A cost is that of one page of
-//! either device, as printed: that a page of the slow SSD may be larger is left to the caller, who chooses the costs.
+//! either device, as printed. If a page of the slow SSD is larger, the caller must choose the costs accordingly.
 
 use serde::{Deserialize, Serialize};
 
 use super::cleaning::CleaningCost;
 
-/// Two SSDs, the data that they share, and what their operations cost.
+/// Two SSDs, the data that they share, and the costs of their operations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HybridCost {
     /// The fast SSD's cost of cleaning.
     #[serde(with = "crate::save::fixed")]
     pub fast: CleaningCost,
-    /// The slow SSD's.
+    /// The slow SSD's cost of cleaning.
     #[serde(with = "crate::save::fixed")]
     pub slow: CleaningCost,
     /// `S_SLC`: physical pages of the fast SSD.
@@ -27,7 +26,7 @@ pub struct HybridCost {
     pub data_pages: f64,
 }
 
-/// What was observed of a workload.
+/// Observations of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct HybridLoad<W, R> {
     /// `H_w`: share of writes that go to the `pages` most recently written pages.
@@ -43,24 +42,24 @@ pub struct HybridLoad<W, R> {
 pub struct HybridOptimum {
     /// `u_SLC`: utilisation of the fast SSD.
     pub utilisation: f64,
-    /// `C_HYSSD` there, in microseconds.
+    /// `C_HYSSD` at this utilisation, in microseconds.
     pub access_us: f64,
 }
 
 impl HybridCost {
-    /// `D_SLC` and `D_TLC`: pages of data in the fast and in the slow SSD at a utilisation of the fast one.
+    /// `D_SLC` and `D_TLC`: pages of data in the fast and in the slow SSD at this utilisation of the fast one.
     pub fn sizes(&self, utilisation: f64) -> (f64, f64) {
         let fast = utilisation * self.fast_pages;
         (fast, self.data_pages - fast)
     }
 
-    /// `u_TLC` that goes with a utilisation of the fast SSD.
+    /// `u_TLC` at this utilisation of the fast SSD.
     pub fn slow_utilisation(&self, utilisation: f64) -> f64 {
         self.sizes(utilisation).1 / self.slow_pages
     }
 
-    /// `C_PW_HY` in microseconds: each write goes to the fast SSD; one that does not hit there first moves a page to
-    /// the slow one. Infinite where either has no room.
+    /// `C_PW_HY` in microseconds: each write goes to the fast SSD; a write that does not hit there first moves a page
+    /// to the slow one. Infinite if one of them has no room.
     pub fn page_write_us(&self, utilisation: f64, hit_rate: f64) -> f64 {
         let demotion_us = self.fast.costs().read_us + self.slow.page_write_us(self.slow_utilisation(utilisation));
         if demotion_us.is_infinite() {
@@ -88,7 +87,7 @@ impl HybridCost {
         write_us * load.write_share + self.page_read_us((load.read_hits)(pages)) * (1.0 - load.write_share)
     }
 
-    /// The cheapest of some utilisations; the first of equals. `None` where the data fit at none of them.
+    /// The cheapest of these utilisations; the first of equals. `None` if the data fit at none of them.
     pub fn optimum<W, R>(
         &self,
         load: &HybridLoad<W, R>,
@@ -111,13 +110,13 @@ impl HybridCost {
     }
 }
 
-/// `L_x = E_LEFT / E_USED`: how many times what a region has been written it can still be written. Infinite while it is
-/// not worn, negative beyond its endurance.
+/// `L_x = E_LEFT / E_USED`: remaining erases of a region divided by its past erases. Infinite for an unworn region,
+/// negative beyond its endurance.
 pub fn remaining_life(endurance: u32, mean_erases: f64) -> f64 {
     if mean_erases <= 0.0 { f64::INFINITY } else { (f64::from(endurance) - mean_erases) / mean_erases }
 }
 
-/// `L_HYSSD`: the remaining life of the region that goes first (equation 4).
+/// `L_HYSSD`: the remaining life of the region that wears out first (equation 4).
 pub fn hybrid_life(fast: f64, slow: f64) -> f64 {
     fast.min(slow)
 }
@@ -162,7 +161,7 @@ mod tests {
             write_share: 0.5,
         };
         let optimum = |hot: f64, hits: f64| model.optimum(&load(hot * model.fast_pages, hits), percents()).unwrap();
-        // Without misses, more than the hot data only costs.
+        // Without misses, more than the hot data in the fast SSD only costs.
         assert_eq!([0.4, 0.8].map(|hot| optimum(hot, 1.0).utilisation), [0.4, 0.8]);
         // With misses, more than the hot data relieves the slow SSD.
         let missing = optimum(0.4, 0.9);

@@ -1,4 +1,4 @@
-//! Analytic models: closed forms that simulations are held against, and by which schemes decide.
+//! Analytic models: closed forms to which simulations are compared, and on which schemes base decisions.
 
 pub mod chang;
 pub mod cleaning;

@@ -1,5 +1,5 @@
-//! The cost model of OP-FCL (FAST 2012, section 4): what an access to a flash cache in front of a disk costs when so
-//! much of the flash holds data, and so much of that is for reads.
+//! The cost model of OP-FCL (FAST 2012, section 4): the cost of an access to a flash cache in front of a disk, by the
+//! share of the flash that holds data and the share of these data for reads.
 //!
 //! Sizes are counted in pages. As in the paper, they are approximate: blocks that the flash keeps erased are not
 //! counted.
@@ -31,7 +31,7 @@ impl DiskCosts {
     }
 }
 
-/// A flash cache, its disk, and what a page costs on either.
+/// A flash cache, its disk, and the cost of a page on either.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CacheCost {
     /// The flash's cost of cleaning.
@@ -44,7 +44,7 @@ pub struct CacheCost {
     pub flash_pages: f64,
 }
 
-/// What was observed of a workload.
+/// Observations of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheLoad<R, W> {
     /// `H_R`: hit rate of a read cache by its number of pages, among the references that the read cache serves.
@@ -57,14 +57,14 @@ pub struct CacheLoad<R, W> {
     pub write_cache_share: f64,
 }
 
-/// How flash is divided.
+/// A division of the flash.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Partition {
     /// `u`: share of the flash that holds data.
     pub utilisation: f64,
-    /// `r`: share of that for reads.
+    /// `r`: share of these data for reads.
     pub read_share: f64,
-    /// `C_HY` there, in microseconds.
+    /// `C_HY` with this division, in microseconds.
     pub access_us: f64,
 }
 
@@ -125,7 +125,8 @@ impl CacheCost {
     }
 
     /// Algorithm 1: the cheapest of `u` between 0 and 1 in `steps` steps, both excluded, and `r` from 0 to 1 in
-    /// `read_steps`; the first of equals. The paper has one number of steps, the flash by the size of a ghost segment.
+    /// `read_steps`; the first of equals. The paper has one number of steps: the size of the flash divided by that of a
+    /// ghost segment.
     pub fn optimum<R, W>(&self, load: &CacheLoad<R, W>, steps: u32, read_steps: u32) -> Partition
     where
         R: Fn(f64) -> f64,
@@ -213,7 +214,7 @@ mod tests {
         }
     }
 
-    /// What no request wants gets no space: all for reads, all for writes, little for data that fit into little.
+    /// Parts that no request uses get no space: all for reads, all for writes, little for data that fit into little.
     #[test]
     fn the_optimum_follows_the_load() {
         let model = config_1();

@@ -39,7 +39,7 @@ impl RelativeWear {
         (fast, slow_erases as f64 / f64::from(self.slow_blocks))
     }
 
-    /// Relative wear of the fast region against that of the slow one.
+    /// Compares the relative wear of the fast region with that of the slow one.
     #[inline]
     pub fn order(&self, fast_erases: u64, slow_erases: u64, compare: WearCompare) -> Ordering {
         let (blocks, cycle) = (u128::from(self.slow_blocks), u128::from(self.fast_cycle));
@@ -50,15 +50,15 @@ impl RelativeWear {
         }
     }
 
-    /// Whether the fast region is worn at least as much as the slow one; not while nothing is worn.
+    /// Whether the fast region is worn at least as much as the slow one; `false` while nothing is worn.
     #[inline]
     pub fn fast_leads(&self, fast_erases: u64, slow_erases: u64) -> bool {
         fast_erases > 0 && self.order(fast_erases, slow_erases, WearCompare::Exact).is_ge()
     }
 }
 
-/// `Φ`, the wear-levelling efficiency (WLAFTL 2018, section 4.1): the larger relative wear, or share of life used, by the
-/// smaller. 1 is ideal; `None` where one region is not worn.
+/// `Φ`, the wear-levelling efficiency (WLAFTL 2018, section 4.1): the larger relative wear, or share of life used,
+/// divided by the smaller. 1 is ideal; `None` if one region is not worn.
 pub fn phi(fast: f64, slow: f64) -> Option<f64> {
     let ratio = fast.max(slow) / fast.min(slow);
     ratio.is_finite().then_some(ratio)
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn wear_is_relative_to_endurance_and_size() {
-        // 16 fast blocks of 100,000 cycles, 160 slow ones of 10,000: ten to one each way.
+        // 16 fast blocks of 100,000 cycles, 160 slow ones of 10,000: a ratio of ten for both.
         let wear = RelativeWear::new((16, 100_000), (160, 10_000));
         assert!(!wear.fast_leads(0, 0));
         assert!(wear.fast_leads(1, 0) && wear.fast_leads(100, 100) && !wear.fast_leads(99, 100));

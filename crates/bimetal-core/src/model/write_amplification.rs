@@ -1,10 +1,10 @@
 //! Write amplification of a page-mapped region under uniform random writes, in closed form.
 //!
 //! Both forms hold in steady state, for single-page writes that are independent and uniform over all logical pages,
-//! without trims, and in the limit of many blocks. `utilisation` (the papers' `u`) is logical pages by *usable* physical
-//! pages: erased blocks kept in reserve and the empty parts of open blocks are not usable; see [`usable_blocks`].
-//! Whether host writes and relocated pages share blocks makes no difference: under uniform writes every valid page is
-//! equally likely to be overwritten next, however old it is.
+//! without trims, and in the limit of many blocks. `utilisation` (the papers' `u`) is logical pages divided by *usable*
+//! physical pages: erased blocks kept in reserve and the empty parts of open blocks are not usable; see
+//! [`usable_blocks`]. Whether host writes and relocated pages share blocks makes no difference: under uniform writes
+//! every valid page is equally likely to be overwritten next, however old it is.
 
 use crate::part::real::ln;
 
@@ -27,8 +27,8 @@ pub fn fifo(utilisation: f64) -> f64 {
     1.0 / (1.0 - fifo_victim_utilisation(utilisation))
 }
 
-/// Mean number of valid pages in the victim when a block with the fewest of them is collected (greedy), for blocks of so
-/// many pages.
+/// Mean number of valid pages in the victim when a block with the fewest of them is collected (greedy), by the number
+/// of pages per block.
 ///
 /// With many blocks the number of those with `i` valid pages is in balance. A write hits each valid page with the same
 /// probability, so a block leaves state `i` at a rate proportional to `i`; blocks enter full, as often as victims are
@@ -82,28 +82,28 @@ pub fn greedy(utilisation: f64, pages_per_block: u32) -> f64 {
     pages / (pages - GreedyBalance::new(pages_per_block).victim_pages(utilisation))
 }
 
-/// Write amplification with greedy cleaning as Desnoyers gives it (SYSTOR 2012; ACM TOS 10(2), 2014): with
-/// `k = 1 + 1 / (2 Np)` it is that of FIFO at `k` times the spare factor `1 / u`, divided by `k`. Within 0.4 % of
-/// [`greedy`] from 64 pages per block on; below, and where a victim has few invalid pages, the sum is the better one.
+/// Write amplification with greedy cleaning according to Desnoyers (SYSTOR 2012; ACM TOS 10(2), 2014): with `k = 1 + 1
+/// / (2 Np)` it is that of FIFO at `k` times the spare factor `1 / u`, divided by `k`. Within 0.4 % of [`greedy`] from
+/// 64 pages per block on; below, and if a victim has few invalid pages, the sum is the better one.
 pub fn greedy_closed_form(utilisation: f64, pages_per_block: u32) -> f64 {
     let k = 1.0 + 1.0 / (2.0 * f64::from(pages_per_block));
     fifo(utilisation / k) / k
 }
 
-/// Blocks that can hold data, of `blocks`, when `erased_blocks` are kept erased and `open_blocks` are being
-/// filled: an open block is half empty on average.
+/// Number of the `blocks` that can hold data if `erased_blocks` are kept erased and `open_blocks` are being filled: an
+/// open block is half empty on average.
 ///
-/// `pagemap` keeps on each die `gc_free_blocks` erased and two blocks open, that of the host and that of garbage
+/// `pagemap` keeps `gc_free_blocks` erased blocks and two open ones on each die: that of the host and that of garbage
 /// collection.
 pub fn usable_blocks(blocks: u32, erased_blocks: u32, open_blocks: u32) -> f64 {
     f64::from(blocks) - f64::from(erased_blocks) - f64::from(open_blocks) / 2.0
 }
 
-/// The point within `low` to `high` up to which `below` holds.
+/// The point within `low` to `high` up to which `below` is true.
 fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..100 {
         let middle = low + (high - low) / 2.0;
-        // No number is between them any more.
+        // There is no number between them any more.
         if middle == low || middle == high {
             return middle;
         }

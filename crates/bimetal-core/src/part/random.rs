@@ -20,7 +20,7 @@ pub fn unit(state: &mut u64) -> f64 {
     (split_mix(state) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Multipliers of [`hash`] for the index of pages: any odd numbers without pattern do, if no two uses share theirs.
+/// Multipliers of [`hash`] for the index of pages: any odd numbers without pattern will do, if no two uses share them.
 pub const INDEX: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
 
 /// Multipliers of [`hash`] for the choice of pages that are sampled.

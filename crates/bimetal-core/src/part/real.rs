@@ -1,8 +1,9 @@
 //! Logarithm, exponential and power that give the same bits on every machine.
 //!
-//! The standard library's may differ in the last bit between platforms and compiler versions, and one bit is enough to
-//! make two replays part ways. These use additions, multiplications and divisions only, which IEEE 754 rounds in one
-//! way, and are accurate to a few units in the last place over the range that models and generators need.
+//! The standard library's functions may differ in the last bit between platforms and compiler versions, and one bit is
+//! enough to make two replays diverge. These functions use only additions, multiplications and divisions, which IEEE
+//! 754 rounds in one way, and are accurate to a few units in the last place over the range that models and generators
+//! need.
 
 use std::f64::consts::{LOG2_E, SQRT_2};
 

@@ -355,7 +355,7 @@ impl<const STACKS: usize> ReuseStacks<STACKS> {
     fn drop_oldest(&mut self, of: usize) {
         let stack = &mut self.stacks[of];
         let oldest = stack.first(stack.oldest);
-        // As far as the oldest stamp moves on, so does what is told to the index.
+        // The prefetches of the index advance as far as the oldest stamp.
         let mut soon = stack.step(stack.oldest, PREFETCH_STAMPS);
         while stack.oldest != oldest {
             stack.oldest = stack.step(stack.oldest, 1);
@@ -414,7 +414,7 @@ mod tests {
     use crate::part::random;
     use crate::save::{Save, restore};
 
-    /// The same by a plain list, the most recent page first.
+    /// The same with a plain list, the most recent page first.
     struct Naive {
         pages: Vec<u32>,
         capacity: usize,
@@ -439,7 +439,7 @@ mod tests {
         }
     }
 
-    /// Uses, removals and questions; three quarters of them on a tenth of the pages.
+    /// Uses, removals and look-ups; three quarters of them on a tenth of the pages.
     fn agrees_with_a_list(capacity: u32, pages: u64, steps: usize, seed: u64) {
         let mut state = seed;
         let (mut stack, mut naive) =
@@ -474,7 +474,7 @@ mod tests {
         }
     }
 
-    /// Reads and writes of OP-FCL: a page that is written leaves the pages that were read, and stays among the written.
+    /// Reads and writes as in OP-FCL: a page that is written leaves the read stack, and stays in the write stack.
     #[test]
     fn a_page_is_in_one_of_two_stacks() {
         let mut state = 5;
@@ -496,7 +496,7 @@ mod tests {
         }
     }
 
-    /// Many blocks, and several moves.
+    /// Many blocks of stamps, and several compactions.
     #[test]
     fn positions_are_those_of_a_long_list() {
         agrees_with_a_list(3000, 5000, 60_000, 1);
@@ -521,7 +521,7 @@ mod tests {
         bytes
     }
 
-    /// Of what is saved the index is no part: it is made again, and all goes on as before, moves of the stamps included.
+    /// The index is not saved but rebuilt. Everything then continues as before, including compactions of the stamps.
     #[test]
     fn restored_stacks_go_on_alike() {
         let fresh = ReuseStacks::<2>::new(150);

@@ -18,9 +18,9 @@ crate::choices! {
         Exhaustive = "exhaustive",
         /// Alternating steps from 0, as printed.
         Printed = "printed",
-        /// No clusters: the mean size of the period's writes and a little more, as in the CFTL of WLAFTL's laboratory.
+        /// No clusters: slightly more than the mean size of the period's writes, as in the CFTL of WLAFTL's laboratory.
         Mean = "mean",
-        /// Not at all: the initial threshold stays.
+        /// No search: the initial threshold stays.
         Fixed = "fixed",
     }
 }
@@ -39,7 +39,7 @@ pub fn size_class(sectors: u32) -> usize {
     doubled_square.max(1).ilog2() as usize / 2
 }
 
-/// How often writes of each size came (`c`), and the threshold that follows.
+/// Number of writes of each size (`c`), and the resulting threshold.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SizeHistogram {
     counts: [u64; SIZES],
@@ -110,8 +110,8 @@ fn centroid(counts: &[u64; SIZES], group: std::ops::Range<usize>) -> (u64, usize
     spreads.min().unwrap_or((0, 0))
 }
 
-/// The centroid of small writes at the best split, the lowest of equals. `None` where there is nothing to split: all
-/// writes fall on one size.
+/// The centroid of small writes at the best split, the lowest of equals. `None` if there is nothing to split: all
+/// writes have one size.
 pub fn exhaustive(counts: &[u64; SIZES]) -> Option<usize> {
     let total: u64 = counts.iter().sum();
     let mut small = 0;

@@ -1,7 +1,8 @@
-//! What a workload is like: sizes, updates, hot set, footprint, hit rates, sequentiality, arrivals.
+//! Properties of a workload: sizes, updates, hot set, footprint, hit rates, sequentiality, arrivals.
 //!
-//! Everything is exact but the hit rates of long traces, which are sampled. For the rest nothing is kept per sector or
-//! page: [`Spans`] of requests are swept. Ten million requests take one or two seconds and a few hundred megabytes.
+//! Everything is exact but the hit rates of long traces, which are sampled. For the other figures nothing is kept per
+//! sector or page: [`Spans`] of requests are swept. Ten million requests take one or two seconds and a few hundred
+//! megabytes.
 
 mod spans;
 
@@ -17,12 +18,12 @@ const SIZE_CLASSES: usize = 11;
 /// Hottest shares of the written pages for which [`HotSet`] is given, in percent.
 const HOT_PERCENTS: [u32; 4] = [1, 5, 10, 20];
 
-/// How hit rates are measured.
+/// Settings of the hit rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurvePlan {
     /// Number of cache sizes; 0 for no hit rates.
     pub points: u32,
-    /// Share of the pages that is looked at, above 0 and at most 1; `None` leaves it to the trace's length.
+    /// Share of the pages that is sampled, above 0 and at most 1; `None`: depends on the trace's length.
     pub sampling_rate: Option<f64>,
 }
 
@@ -32,7 +33,7 @@ impl Default for CurvePlan {
     }
 }
 
-/// A workload's figures.
+/// Figures of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Profile {
     /// Requests of all kinds.
@@ -45,11 +46,11 @@ pub struct Profile {
     pub trims: OpProfile,
     /// Reads and writes by size, as Chang (2010, figures 7a and 7b) shows them.
     pub sizes: Vec<SizeClass>,
-    /// Sectors written by distinct sectors written; `None` without writes.
+    /// Sectors written divided by distinct sectors written; `None` without writes.
     pub update_ratio: Option<f64>,
-    /// Sectors by how often they are written (Chang 2010, figure 7c).
+    /// Number of sectors by how often they are written (Chang 2010, figure 7c).
     pub write_hits: Vec<HitClass>,
-    /// Sectors by how often they are read (Chang 2010, figure 7d).
+    /// Number of sectors by how often they are read (Chang 2010, figure 7d).
     pub read_hits: Vec<HitClass>,
     /// Writes of the sector that is written most.
     pub sector_writes_max: u64,
@@ -57,15 +58,15 @@ pub struct Profile {
     pub sector_reads_max: u64,
     /// Distinct bytes touched.
     pub footprint: Footprint,
-    /// How writes concentrate; `None` without writes.
+    /// Concentration of writes; `None` without writes.
     pub hot_set: Option<HotSet>,
-    /// How often caches would hit; `None` without reads and writes, or with more of them than can be followed.
+    /// Hit rates of caches; `None` without reads and writes, or with too many of them.
     pub hit_rates: Option<HitRates>,
-    /// Share of reads and writes that begin where the previous read or write ended; `None` below two of them.
+    /// Share of reads and writes that begin where the previous read or write ended; `None` with fewer than two of them.
     pub sequential_share: Option<f64>,
     /// Share of reads and writes whose start and end are multiples of 4 KiB; `None` without any.
     pub aligned_share: Option<f64>,
-    /// Arrivals of all requests; `None` below two of them.
+    /// Arrivals of all requests; `None` with fewer than two of them.
     pub arrivals: Option<Arrivals>,
 }
 
@@ -78,11 +79,11 @@ pub struct OpProfile {
     pub bytes: u64,
     /// Mean size in bytes; 0 without any.
     pub mean_bytes: f64,
-    /// Share of them that begin where the previous one of their kind ended; `None` below two of them.
+    /// Share of them that begin where the previous one of their kind ended; `None` with fewer than two of them.
     pub sequential_share: Option<f64>,
 }
 
-/// Requests from `sectors` sectors up to the next class.
+/// Requests of at least `sectors` sectors, up to the next class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SizeClass {
     /// Smallest size of the class in 512-byte sectors: a power of two.
@@ -93,11 +94,11 @@ pub struct SizeClass {
     pub writes: u64,
     /// Bytes that they write.
     pub write_bytes: u64,
-    /// Sectors that writes of this class wrote by distinct sectors that they wrote; `None` without writes.
+    /// Sectors written by writes of this class, divided by the distinct ones; `None` without writes.
     pub update_ratio: Option<f64>,
 }
 
-/// Sectors that are hit from `hits` times up to the next class.
+/// Sectors that are hit at least `hits` times, up to the next class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HitClass {
     /// Smallest count of the class: a power of two.
@@ -121,14 +122,14 @@ pub struct Footprint {
     pub span_bytes: u64,
 }
 
-/// How writes concentrate on 4-KiB pages. A request writes each page that it touches once.
+/// Concentration of writes on 4-KiB pages. A request writes each page that it touches once.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct HotSet {
     /// Share of page writes that go to the hottest pages, by percent of the pages ever written.
     pub hottest: Vec<HotShare>,
-    /// Fewest bytes that take half of the page writes.
+    /// Fewest bytes that get half of the page writes.
     pub bytes_for_half: u64,
-    /// Fewest bytes that take nine tenths of the page writes.
+    /// Fewest bytes that get nine tenths of the page writes.
     pub bytes_for_90_percent: u64,
     /// Writes of the page that is written most.
     pub writes_max: u64,
@@ -143,14 +144,14 @@ pub struct HotShare {
     pub share_of_writes: f64,
 }
 
-/// When requests arrive.
+/// Arrivals of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Arrivals {
     /// From the first to the last arrival, in seconds.
     pub duration_s: f64,
-    /// Requests per second; `None` where all arrive at once.
+    /// Requests per second; `None` if all arrive at once.
     pub requests_per_s: Option<f64>,
-    /// Bytes read and written per second; `None` where all arrive at once.
+    /// Bytes read and written per second; `None` if all arrive at once.
     pub bytes_per_s: Option<f64>,
     /// Mean time between arrivals in microseconds.
     pub interval_mean_us: f64,
@@ -198,7 +199,7 @@ impl Profile {
     }
 }
 
-/// What one pass over the requests counts.
+/// Counts of one pass over the requests.
 #[derive(Default)]
 struct Tally {
     reads: Kind,
@@ -206,9 +207,9 @@ struct Tally {
     trims: Kind,
     /// Reads and writes.
     data: Kind,
-    /// Those whose start and end are multiples of a page.
+    /// Reads and writes whose start and end are multiples of a page.
     aligned: u64,
-    /// One past their last sector.
+    /// One past the last sector of reads and writes.
     end: u64,
     sizes: Vec<SizeClass>,
     read_spans: Spans,
@@ -239,14 +240,14 @@ impl Tally {
     }
 }
 
-/// Requests of one kind, as they are counted.
+/// Counts of requests of one kind.
 #[derive(Default)]
 struct Kind {
     requests: u64,
     sectors: u64,
-    /// Where the last one ended.
+    /// End of the last request.
     end: u64,
-    /// Requests that begin there.
+    /// Requests that begin at the end of the previous one.
     continued: u64,
 }
 
@@ -270,7 +271,7 @@ impl Kind {
     }
 }
 
-/// Caches of up to all pages that the trace touches.
+/// Hit rates of caches of up to all pages that the trace touches.
 fn hit_rates(requests: &[Request], touched_pages: u64, plan: &CurvePlan) -> Option<HitRates> {
     let rate = plan.sampling_rate.unwrap_or_else(|| hit_rates::default_rate(requests, touched_pages));
     HitRates::of(requests, &hit_rates::cache_sizes(touched_pages, plan.points), rate)
@@ -303,7 +304,7 @@ fn hit_classes(hits: &Hits) -> Vec<HitClass> {
 }
 
 impl Footprint {
-    /// Of reads and writes that end before the sector `end`.
+    /// Footprint of reads and writes that end before the sector `end`.
     fn of(reads: Spans, writes: Spans, end: u64) -> Self {
         let pages = |spans: &Spans| spans.distinct::<PAGE_SECTORS>();
         let (read, written) = (pages(&reads), pages(&writes));
@@ -319,7 +320,7 @@ impl Footprint {
 }
 
 impl HotSet {
-    /// Of the writes of pages.
+    /// Concentration of the writes of pages.
     fn of(hits: &Hits) -> Option<Self> {
         let (total, pages) = (hits.total(), hits.distinct());
         if total == 0 {
@@ -339,7 +340,7 @@ impl HotSet {
 }
 
 impl Arrivals {
-    /// Arrivals of `requests`, which read and write `bytes` bytes in total; none of fewer than two requests.
+    /// Arrivals of `requests`, which read and write `bytes` bytes in total; `None` for fewer than two requests.
     fn of(requests: &[Request], bytes: u64) -> Option<Self> {
         let (first, last) = (requests.first()?.arrival_ns, requests.last()?.arrival_ns);
         let mut gaps: Vec<u64> =

@@ -1,7 +1,7 @@
-//! What requests cover, and how often: found from their sorted starts and ends.
+//! The sectors that requests cover, and how often they do, found from their sorted starts and ends.
 //!
-//! Between two of these every sector is hit as often as requests are open. So time and memory depend on the number of requests, not on
-//! their sizes or on the disk's.
+//! Between two neighbouring starts or ends, every sector is hit once by each open request. So time and memory depend on
+//! the number of requests, not on their sizes or on the disk's.
 
 use crate::request::Request;
 
@@ -13,7 +13,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Those of these requests.
+    /// The spans of these requests.
     pub fn of<'a>(requests: impl Iterator<Item = &'a Request>) -> Self {
         let mut spans = Self::default();
         requests.for_each(|request| spans.push(request));
@@ -21,7 +21,7 @@ impl Spans {
         spans
     }
 
-    /// Adds a request, which covers nothing if it has no sectors. Afterwards the spans are to be [sorted](Self::sort).
+    /// Adds a request, which covers nothing if it has no sectors. Afterwards the spans must be [sorted](Self::sort).
     pub fn push(&mut self, request: &Request) {
         if request.sectors > 0 {
             self.starts.push(request.sector);
@@ -29,18 +29,18 @@ impl Spans {
         }
     }
 
-    /// Puts them in order.
+    /// Sorts starts and ends.
     pub fn sort(&mut self) {
         self.starts.sort_unstable();
         self.ends.sort_unstable();
     }
 
-    /// All of several together.
+    /// The spans of several sets together.
     pub fn merged(parts: impl IntoIterator<Item = Self>) -> Self {
         let merge = |parts: Vec<Vec<u64>>| {
             let mut all = parts.concat();
             drop(parts);
-            // The stable sort finds parts that are in order already.
+            // The stable sort finds parts that are already in order.
             all.sort();
             all
         };
@@ -48,7 +48,7 @@ impl Spans {
         Self { starts: merge(starts), ends: merge(ends) }
     }
 
-    /// How many units of `UNIT` sectors are hit how often. A request hits each unit that it touches once.
+    /// Number of units of `UNIT` sectors by how often they are hit. A request hits each unit that it touches once.
     pub fn hits<const UNIT: u64>(&self) -> Hits {
         let mut units = vec![0];
         self.sweep::<UNIT>(|open, length| {
@@ -70,13 +70,14 @@ impl Spans {
         touched
     }
 
-    /// Tells for each step from a start or an end to the next: the number of open requests, and its length in units.
+    /// Calls `tell` for each step from a start or an end to the next, with the number of open requests and the length
+    /// in units.
     fn sweep<const UNIT: u64>(&self, mut tell: impl FnMut(usize, u64)) {
         let (mut opened, mut closed, mut at) = (0, 0, 0);
         while closed < self.ends.len() {
             let end = self.ends[closed].div_ceil(UNIT);
             let start = self.starts.get(opened).map_or(u64::MAX, |start| start / UNIT);
-            // Which of them comes first cannot be predicted: there is no branch on it.
+            // There is no branch on which of them comes first, because that cannot be predicted.
             let opens = start < end;
             let next = if opens { start } else { end };
             tell(opened - closed, next - at);
@@ -87,14 +88,14 @@ impl Spans {
     }
 }
 
-/// How many units are hit how often: `units[n]` units are hit `n` times.
+/// Number of units by how often they are hit: `units[n]` units are hit `n` times.
 #[derive(Debug)]
 pub struct Hits {
     units: Vec<u64>,
 }
 
 impl Hits {
-    /// Counts of hits, from 1 on, and how many units have them.
+    /// Numbers of hits, from 1 on, and the number of units with each.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         (1..).zip(self.units.iter().skip(1).copied())
     }
@@ -104,7 +105,7 @@ impl Hits {
         self.iter().map(|(count, units)| count * units).sum()
     }
 
-    /// Units that are hit at all.
+    /// Units that are hit at least once.
     pub fn distinct(&self) -> u64 {
         self.units.iter().skip(1).sum()
     }
@@ -126,7 +127,7 @@ impl Hits {
         sum
     }
 
-    /// Fewest units that together are hit `wanted` times.
+    /// Smallest number of units that together are hit `wanted` times.
     pub fn fewest(&self, wanted: u64) -> u64 {
         let mut left = wanted;
         let mut sum = 0;
@@ -147,7 +148,7 @@ mod tests {
     use crate::part::random;
     use crate::request::Op;
 
-    /// Random writes, some of no sectors, and how often each unit of `unit` sectors is written.
+    /// Random writes, some without sectors, and the number of writes to each unit of `unit` sectors.
     fn writes(unit: u64) -> (Vec<Request>, BTreeMap<u64, u64>) {
         let mut state = 11;
         let mut counted = BTreeMap::new();

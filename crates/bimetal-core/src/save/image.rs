@@ -1,8 +1,8 @@
-//! An image of a state, written while the state goes on changing.
+//! An image of a state, written while the state keeps changing.
 //!
-//! Begun, it has everything but the words of tables: the *skeleton*. The tables are frozen. Their words come in chunks, in any
-//! order: a chunk that is about to change, at once, and the others as [`Image::collect`] asks for them. So a state is never in memory
-//! twice, and nobody waits for all of it.
+//! At its beginning, an image gets everything but the words of tables: the *skeleton*. The tables are frozen. Their
+//! words follow in chunks, in any order: a chunk that is about to change follows at once, the others when
+//! [`Image::collect`] asks for them. So a state is never in memory twice, and no caller waits for all of it.
 //!
 //! ```text
 //! begin     skeleton, and the number of chunks that follow it
@@ -11,11 +11,11 @@
 //! read      skeleton and a source of chunks -> state
 //! ```
 //!
-//! Of a chunk there are its words one after the other; or, if that is shorter, those that are not blank, each behind its place in the
-//! chunk as `u16`. A chunk of blank words alone is not there at all: it is never written, and reading it takes no memory.
+//! A chunk is stored as all of its words; or, if that is shorter, as its words that are not blank, each behind its
+//! place in the chunk as `u16`. A chunk with only blank words is never written, and reading it takes no memory.
 //!
-//! Tables are found by saving the state again, into nothing. Serde hands no context to what it saves, so that the walk through the
-//! state is kept in a variable of the thread.
+//! Tables are found by saving the state again, without output. Serde passes no context to the objects that it saves, so
+//! that the walk through the state is kept in a variable of the thread.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -30,19 +30,19 @@ use super::word::bytes_of;
 const CHUNK_WORDS: usize = 1 << 12;
 /// Bytes of the place of a word in its chunk.
 const PLACE_BYTES: usize = 2;
-/// What it takes to look at a byte of a table, of what it takes to hand it over.
+/// Looking at a byte of a table costs 1 / `LOOK_PART` of handing it over.
 const LOOK_PART: usize = 2;
 
-/// A chunk of a table that is not blank.
+/// A chunk of a table with words that are not blank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its number among those of all tables, in the order in which the state is saved.
+    /// Its number among the chunks of all tables, in the order in which the state is saved.
     pub chunk: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Pieces that are ready, and the bytes in memory of all chunks that the image has got.
+/// Pieces that are ready, and the bytes in memory of all chunks that the image has.
 #[derive(Debug, Default)]
 struct Ready {
     pieces: Mutex<Vec<Piece>>,
@@ -57,7 +57,7 @@ impl Ready {
     }
 }
 
-/// The bytes of a chunk in an image.
+/// The form of a chunk in an image.
 fn encode<W: Word>(words: &[W]) -> Vec<u8> {
     let used = words.iter().filter(|word| !word.is_blank()).count();
     if used * (PLACE_BYTES + W::BYTES) >= words.len() * W::BYTES {
@@ -73,7 +73,7 @@ fn encode<W: Word>(words: &[W]) -> Vec<u8> {
     bytes
 }
 
-/// Reads them into words that are blank.
+/// Reads this form into blank words.
 fn decode<W: Word>(bytes: &[u8], words: &mut [W]) -> Result<(), String> {
     if bytes.len() == words.len() * W::BYTES {
         for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(W::BYTES)) {
@@ -93,19 +93,19 @@ fn decode<W: Word>(bytes: &[u8], words: &mut [W]) -> Result<(), String> {
     Ok(())
 }
 
-/// A table's share in the image that it is frozen for.
+/// A table's part of the image for which it is frozen.
 #[derive(Debug)]
 pub(super) struct Frozen {
     ready: Arc<Ready>,
     /// Number of the table's first chunk.
     first: u64,
-    /// Chunks that the image has: a bit for each, and one past the last of the row from the first on.
+    /// Chunks that the image has: a bit for each, and the end of those that have been collected in order.
     kept: Vec<u64>,
     next: usize,
 }
 
 impl Frozen {
-    /// Hands the chunks of these words to the image, unless it has them.
+    /// Hands the chunks of these words to the image, unless it has them already.
     #[cold]
     pub(super) fn keep<W: Word>(&mut self, words: &[W], range: Range<usize>) {
         for chunk in range.start / CHUNK_WORDS..range.end.min(words.len()).div_ceil(CHUNK_WORDS) {
@@ -113,7 +113,7 @@ impl Frozen {
         }
     }
 
-    /// Returns what that took, as bytes handed over.
+    /// Hands over a chunk, unless the image has it already. Returns the cost, as bytes handed over.
     fn keep_chunk<W: Word>(&mut self, words: &[W], chunk: usize) -> usize {
         let (word, bit) = (chunk / 64, 1 << (chunk % 64));
         if self.kept[word] & bit != 0 {
@@ -133,21 +133,21 @@ impl Frozen {
     }
 }
 
-/// The request to each table that the walk passes.
+/// The request of a walk to each table.
 enum Walk {
-    /// To be frozen: the image, the number of the next table's first chunk, and the bytes of all before.
+    /// Freeze: the image, the number of the next table's first chunk, and the bytes of all tables before.
     Freeze(Arc<Ready>, u64, u64),
-    /// To hand over chunks: the number of bytes that are still wanted.
+    /// Hand over chunks: the number of bytes that are still wanted.
     Collect(usize),
-    /// To forget the image.
+    /// Forget the image.
     Thaw,
-    /// To say how many words they have.
+    /// Report the number of words.
     Measure(Measured),
-    /// Their words.
+    /// Read the words.
     Read(Reading),
 }
 
-/// Lengths of the tables of a state, and whether those that saved states have in line are among them.
+/// Lengths of the tables of a state, and whether they include the tables that saved states write in line.
 struct Measured {
     lengths: VecDeque<usize>,
     has_all: bool,
@@ -155,7 +155,7 @@ struct Measured {
 
 struct Reading {
     source: Box<dyn Source>,
-    /// Those of an object as is being restored.
+    /// Lengths in a fresh object like the one that is being restored.
     fresh: Measured,
 }
 
@@ -163,7 +163,7 @@ thread_local! {
     static WALK: RefCell<Option<Walk>> = const { RefCell::new(None) };
 }
 
-/// The thread's walk, which ends whatever happens.
+/// The thread's walk, which also ends after an error.
 struct Walking;
 
 impl Walking {
@@ -183,7 +183,7 @@ impl Drop for Walking {
     }
 }
 
-/// A table is saved. Returns whether an image takes its words.
+/// Visits a table that is being saved. Returns whether an image takes its words.
 pub(super) fn visit<W: Word>(words: &[W], frozen: &RefCell<Option<Box<Frozen>>>) -> bool {
     WALK.with_borrow_mut(|walk| match walk {
         Some(Walk::Freeze(ready, first, bytes)) => {
@@ -211,7 +211,8 @@ pub(super) fn visit<W: Word>(words: &[W], frozen: &RefCell<Option<Box<Frozen>>>)
     })
 }
 
-/// Hands chunks of a table to the image as far as the budget reaches. A table of which it has all is free again.
+/// Hands chunks of a table to the image within the budget. A table whose chunks are all in the image is no longer
+/// frozen.
 fn collect<W: Word>(words: &[W], frozen: &mut Option<Box<Frozen>>, budget: &mut usize) {
     let Some(table) = frozen else { return };
     let chunks = words.len().div_ceil(CHUNK_WORDS);
@@ -224,12 +225,12 @@ fn collect<W: Word>(words: &[W], frozen: &mut Option<Box<Frozen>>, budget: &mut 
     }
 }
 
-/// Whether a state is saved for the sake of its tables alone, and the rest is thrown away.
+/// Whether a state is saved only to visit its tables, and the output is discarded.
 pub fn is_passed_over() -> bool {
     WALK.with_borrow(|walk| matches!(walk, Some(Walk::Collect(_) | Walk::Thaw | Walk::Measure(_))))
 }
 
-/// Whether an image takes what saved states have in line: it has no long list in its skeleton.
+/// Whether an image takes the tables that saved states write in line, so that its skeleton has no long list.
 pub(super) fn takes_all() -> bool {
     WALK.with_borrow(|walk| match walk {
         Some(Walk::Freeze(..) | Walk::Collect(_) | Walk::Thaw) => true,
@@ -243,12 +244,13 @@ pub(super) fn is_read() -> bool {
     WALK.with_borrow(|walk| matches!(walk, Some(Walk::Read(_))))
 }
 
-/// Whether it is read from one that took what saved states have in line.
+/// Whether the image also took the tables that saved states write in line.
 pub(super) fn is_all_read() -> bool {
     WALK.with_borrow(|walk| matches!(walk, Some(Walk::Read(reading)) if reading.fresh.has_all))
 }
 
-/// An object is about to be read that is to be as a fresh one, which `measure` walks through: its tables have these lengths.
+/// Prepares for reading an object that must be like a fresh one: `measure` walks through the fresh object, and the
+/// lengths of its tables are kept.
 pub(super) fn expect(measure: impl FnOnce()) {
     let Some(Walk::Read(mut reading)) = WALK.take() else { return };
     let has_all = reading.fresh.has_all;
@@ -260,14 +262,14 @@ pub(super) fn expect(measure: impl FnOnce()) {
     WALK.set(Some(Walk::Read(reading)));
 }
 
-/// The words of the next table, if `is_as_fresh` takes their number beside that of a fresh one.
+/// The words of the next table, if `is_as_fresh` accepts their number, compared with that of the fresh object.
 pub(super) fn read_words<W: Word>(
     length: usize,
     is_as_fresh: impl FnOnce(usize, usize) -> bool,
 ) -> Result<Vec<W>, String> {
     WALK.with_borrow_mut(|walk| {
         let Some(Walk::Read(Reading { source, fresh })) = walk else { return Err("no image is read".into()) };
-        // The length may be anything, and memory is taken only for as many words as there are to be.
+        // The length may be anything; memory is taken only for an accepted number of words.
         let is_right = fresh.lengths.pop_front().is_some_and(|fresh| is_as_fresh(length, fresh));
         if !is_right {
             return Err(format!("a table of {length} words is of another device"));
@@ -283,15 +285,15 @@ pub(super) fn read_words<W: Word>(
     })
 }
 
-/// Where the chunks of tables are read from, one after the other.
+/// A source of the chunks of tables, in order.
 pub trait Source {
-    /// The next one; nothing if it is blank. With all its words it has `all` bytes.
+    /// The next chunk; empty if it is blank. A chunk with all its words has `all` bytes.
     ///
     /// # Errors
-    /// It cannot be read, or there is none.
+    /// The chunk cannot be read, or there is none.
     fn next(&mut self, all: usize) -> Result<&[u8], String>;
 
-    /// Whether that was the last one.
+    /// Whether no chunk is left.
     fn is_at_end(&self) -> bool;
 }
 
@@ -333,8 +335,8 @@ pub struct Image {
 }
 
 impl Image {
-    /// Freezes a state: `save` saves all of it. Returns its skeleton, too. The state must go on as the same object, and no other image
-    /// of it may be begun until this one is complete or abandoned.
+    /// Freezes a state, all of which `save` saves. Returns the image and its skeleton. The state must go on as the same
+    /// object, and no other image of it may be begun until this one is complete or abandoned.
     pub fn begin(save: impl FnOnce(&mut Vec<u8>)) -> (Self, Vec<u8>) {
         let ready = Arc::<Ready>::default();
         let walking = Walking::begin(Walk::Freeze(Arc::clone(&ready), 0, 0));
@@ -346,13 +348,13 @@ impl Image {
         (Self { ready, chunks, tables_bytes }, skeleton)
     }
 
-    /// Chunks of all tables.
+    /// Number of chunks of all tables.
     pub fn chunks(&self) -> u64 {
         self.chunks
     }
 
-    /// Makes about `bytes` more bytes of the state's tables ready, or looks at some times as many. `save` saves that state. Returns
-    /// whether the image is complete.
+    /// Makes about `bytes` more bytes of the state's tables ready, or looks at up to `LOOK_PART` times as many. `save`
+    /// saves this state. Returns whether the image is complete.
     pub fn collect(&self, bytes: usize, save: impl FnOnce(&mut Vec<u8>)) -> bool {
         let walking = Walking::begin(Walk::Collect(bytes));
         save(&mut Vec::new());
@@ -364,12 +366,12 @@ impl Image {
         self.ready.bytes.load(Ordering::Relaxed)
     }
 
-    /// The part of the tables that the image has got so far, less than 1.
+    /// Share of the tables that the image has so far, less than 1.
     pub fn progress(&self) -> f64 {
         self.ready.got_bytes.load(Ordering::Relaxed) as f64 / (self.tables_bytes as f64 + 1.0)
     }
 
-    /// Takes what is ready.
+    /// Takes the pieces that are ready.
     pub fn take(&self) -> Vec<Piece> {
         let pieces = std::mem::take(&mut *self.ready.pieces.lock().unwrap_or_else(PoisonError::into_inner));
         let bytes = pieces.iter().map(|piece| piece.bytes.len()).sum();
@@ -377,18 +379,18 @@ impl Image {
         pieces
     }
 
-    /// Gives the image up, and frees the tables of its state, which `save` saves.
+    /// Gives the image up, and unfreezes the tables of its state, which `save` saves.
     pub fn abandon(self, save: impl FnOnce(&mut Vec<u8>)) {
         let _walking = Walking::begin(Walk::Thaw);
         save(&mut Vec::new());
     }
 }
 
-/// Reads a state from an image: `restore` reads the skeleton, and tables in it have their words from `source`. An old one `has_all` of
-/// the state's tables only if these are no lists in saved states.
+/// Reads a state from an image: `restore` reads the skeleton, and the tables in it get their words from `source`.
+/// `has_all` says whether the image also took the tables that saved states write in line; old images did not.
 ///
 /// # Errors
-/// Those of `restore`; the source has chunks left.
+/// Those of `restore`, and chunks that are left in the source.
 pub fn read_image<T>(
     source: Box<dyn Source>,
     has_all: bool,

@@ -1,4 +1,4 @@
-//! The outline of a state: a serializer that keeps what never changes, and passes over the rest.
+//! The outline of a state: a serializer that keeps the parts that never change, and skips the rest.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::ser::{self, Serializer};
 
 use super::{Save, fixed, sized, table};
 
-/// What never changes of a state, as bytes to be compared.
+/// The parts of a state that never change, as bytes to be compared.
 pub(super) fn outline<T: Serialize>(state: &T) -> Vec<u8> {
     let mut outline = Outline { kept: Vec::new(), counts_elements: false };
     state.serialize(&mut outline).unwrap_or_else(|Never| unreachable!("nothing is written that could fail"));
@@ -16,7 +16,7 @@ pub(super) fn outline<T: Serialize>(state: &T) -> Vec<u8> {
 
 struct Outline {
     kept: Vec<u8>,
-    /// Whether the next thing is a sequence of fixed length.
+    /// Whether the next value is a sequence of fixed length.
     counts_elements: bool,
 }
 
@@ -26,7 +26,7 @@ impl Outline {
     }
 }
 
-/// What cannot happen, except by a state that refuses to be written.
+/// An error that only a state that refuses to be written can cause.
 #[derive(Debug)]
 pub(super) struct Never;
 
@@ -44,7 +44,7 @@ impl ser::Error for Never {
     }
 }
 
-/// The methods of a serializer for numbers, which it passes over. `$body` is that of each.
+/// The methods of a serializer that skips numbers; `$body` is the body of each.
 macro_rules! pass_over_numbers {
     ($self:ident, $body:expr) => {
         pass_over_numbers! {
@@ -102,7 +102,7 @@ impl Serializer for &mut Outline {
         Ok(())
     }
 
-    /// One of several words: a state, unless it is marked.
+    /// A choice without data may change, unless it is marked.
     fn serialize_unit_variant(self, _: &'static str, _: u32, _: &'static str) -> Result<(), Never> {
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Serializer for &mut Outline {
         Ok(())
     }
 
-    /// One of several ways in which an object is made.
+    /// A choice with data is made with the object and never changes.
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
         _: &'static str,

@@ -1,4 +1,4 @@
-//! A queue of numbers that is a table, so that an image has it apart. Saved states have it as a list.
+//! A queue of numbers in a table, so that an image stores it separately. Saved states write it as a list.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::table::deserialize_apart;
 use super::{Table, image};
 
-/// Numbers, first in, first out.
+/// A queue of numbers, first in, first out.
 pub struct Queue {
-    /// A ring of a power of two.
+    /// A ring whose length is a power of two.
     ring: Table<u32>,
     first: u32,
     len: u32,
@@ -23,7 +23,7 @@ impl Queue {
         Self { ring: vec![0; capacity.next_power_of_two()].into(), first: 0, len: 0 }
     }
 
-    /// How many numbers are in it.
+    /// Number of elements.
     #[inline]
     pub fn len(&self) -> usize {
         self.len as usize
@@ -54,7 +54,7 @@ impl Queue {
     fn grow(&mut self) {
         let mut larger = vec![0; 2 * self.ring.len()];
         larger.iter_mut().zip(self.iter()).for_each(|(to, number)| *to = number);
-        // An image that is being written gets all of the old ring.
+        // An image that is being written gets the whole old ring.
         self.ring.as_mut_slice();
         (self.ring, self.first) = (larger.into(), 0);
     }
@@ -70,7 +70,7 @@ impl Queue {
         Some(number)
     }
 
-    /// The numbers, the first in front.
+    /// The numbers, the first one first.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let (before, behind) = self.ring.split_at(self.first as usize);
         behind.iter().chain(before).copied().take(self.len())
@@ -128,7 +128,7 @@ struct Ring(Table<u32>);
 
 impl<'de> Deserialize<'de> for Ring {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // One that was read from a list has room for what was in it.
+        // A queue that was read from a list has room for its numbers.
         deserialize_apart(deserializer, |length, fresh| length.is_power_of_two() && length <= fresh).map(Self)
     }
 }

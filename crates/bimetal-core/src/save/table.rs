@@ -1,13 +1,13 @@
 //! A table: numbers, or structs of numbers, whose count never changes.
 //!
-//! Nearly all of a state is tables, so they are saved as bytes, the lowest first: the time is that of copying memory. Their length
-//! comes first, on its own, so that the outline need not look at the bytes.
+//! Nearly all of a state is in tables, so they are saved as bytes, the lowest first, in the time of copying memory.
+//! Their length comes first, separately, so that the outline need not look at the bytes.
 //!
-//! Tables of zeros take memory only where they are overwritten, so that a state is made in which zero is what most words are.
+//! Tables of zeros take memory only where they are overwritten. States are designed so that most words are zero.
 //!
-//! A table can be *frozen* at a moment: an [`Image`](super::Image) of the state is then written piece by piece while the table goes on
-//! changing. The first change of a chunk hands the chunk as it was to the image. A table that is not frozen pays one predictable
-//! branch per change.
+//! A table can be *frozen* at a moment: an [`Image`](super::Image) of the state is then written piece by piece while
+//! the table keeps changing. The first change of a chunk hands the old content of the chunk to the image. A table that
+//! is not frozen pays one predictable branch per change.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -23,7 +23,7 @@ use super::image::{self, Frozen};
 use super::word::bytes_of;
 use super::{Word, fixed};
 
-/// By this name the outline knows the bytes that it passes over.
+/// Name of the bytes that the outline skips.
 pub const NAME: &str = "table";
 
 /// A table of `W`, read as a slice and changed by index.
@@ -55,7 +55,7 @@ impl<W: Word> Table<W> {
         &mut self.words
     }
 
-    /// One of its words, if there are as many.
+    /// One of its words, if it exists.
     #[inline(always)]
     pub fn get_mut(&mut self, at: usize) -> Option<&mut W> {
         self.keep(at..at + 1);
@@ -137,7 +137,7 @@ impl<'a, W> IntoIterator for &'a Table<W> {
     }
 }
 
-/// A copy is frozen for nobody.
+/// A copy is not frozen.
 impl<W: Clone> Clone for Table<W> {
     fn clone(&self) -> Self {
         self.words.clone().into()
@@ -158,7 +158,7 @@ impl<W: fmt::Debug> fmt::Debug for Table<W> {
     }
 }
 
-/// With its words, unless an image of the state takes these apart from the rest.
+/// Writes the words, unless an image of the state takes them separately.
 impl<W: Word> Serialize for Table<W> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if image::visit(&self.words, &self.frozen) {
@@ -177,7 +177,7 @@ pub(super) fn serialize<W: Word, S: Serializer>(words: &[W], serializer: S) -> R
     pair.end()
 }
 
-/// Reads them.
+/// Reads such words.
 pub(super) fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<W>, D::Error> {
     let (Length(length), Bytes(words)) = Deserialize::deserialize(deserializer)?;
     if words.len() != length {
@@ -195,7 +195,8 @@ impl<'de, W: Word> Deserialize<'de> for Table<W> {
     }
 }
 
-/// Reads a table of which the image has the words, if `is_as_fresh` takes their number beside that of a fresh one.
+/// Reads a table whose words are in an image, if `is_as_fresh` accepts their number, compared with that of the fresh
+/// object.
 pub(super) fn deserialize_apart<'de, W: Word, D: Deserializer<'de>>(
     deserializer: D,
     is_as_fresh: impl FnOnce(usize, usize) -> bool,

@@ -1,6 +1,6 @@
-//! The walk through a state that only its tables matter to: a serializer that passes over all else.
+//! A walk through a state that only visits its tables: a serializer that skips everything else.
 //!
-//! Lists can be as long as tables, so that a walk that wrote them would take as long as saving them.
+//! Lists can be as long as tables: a walk that wrote them would take as long as saving them.
 
 use std::fmt::Display;
 
@@ -10,14 +10,14 @@ use serde::ser::{self, Serializer};
 use super::outline::{Never, pass_over_numbers};
 use super::{fixed, table};
 
-/// Lets all tables of a state be visited.
+/// Visits all tables of a state.
 pub(super) fn walk<T: Serialize + ?Sized>(state: &T) {
     let passed = state.serialize(&mut Walker { was_number: false });
     passed.unwrap_or_else(|Never| unreachable!("nothing is written that could fail"));
 }
 
 struct Walker {
-    /// Whether the last thing was a number: of a list that begins with one, the rest are numbers, too.
+    /// Whether the last value was a number: if a list begins with a number, the rest are numbers, too.
     was_number: bool,
 }
 
@@ -70,13 +70,13 @@ impl<'a> Serializer for &'a mut Walker {
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Never> {
         value.serialize(&mut *self)?;
-        // The next of a list of options may be one, or have tables.
+        // In a list of options, a later element may have tables.
         self.was_number = false;
         Ok(())
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Result<(), Never> {
-        // What these mark is bytes of words, or never changes: a table in an image is neither.
+        // Marked values are the bytes of words, or never change: a table in an image is neither.
         if [fixed::NAME, table::NAME].contains(&name) { Ok(()) } else { value.serialize(self) }
     }
 
@@ -102,10 +102,10 @@ impl<'a> Serializer for &'a mut Walker {
     }
 }
 
-/// A list, all elements of which are of one type.
+/// A list whose elements have one type.
 struct Elements<'a> {
     walker: &'a mut Walker,
-    /// Whether there may be tables in it: not known before the first element.
+    /// Whether it may have tables: unknown before the first element.
     has_tables: Option<bool>,
 }
 

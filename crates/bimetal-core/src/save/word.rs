@@ -1,22 +1,22 @@
-//! What tables are made of: numbers, and structs of numbers.
+//! Elements of tables: numbers, and structs of numbers.
 
 use std::num::NonZeroU32;
 
-/// A number, or several, with a form of fixed length in bytes.
+/// A number, or several, with a fixed length in bytes.
 pub trait Word: Copy {
-    /// Length of that form.
+    /// This length.
     const BYTES: usize;
 
     /// The word that is all zeros in memory. An image has no bytes for it, and a table of such words takes no memory.
     const BLANK: Self;
 
-    /// Whether it is that word.
+    /// Whether it is the blank word.
     fn is_blank(&self) -> bool;
 
-    /// Writes it into bytes of its size.
+    /// Writes it into bytes of this length.
     fn put(&self, bytes: &mut [u8]);
 
-    /// Reads it from bytes of its size.
+    /// Reads it from bytes of this length.
     fn get(bytes: &[u8]) -> Self;
 }
 
@@ -28,7 +28,7 @@ macro_rules! numbers {
 
             #[inline]
             fn is_blank(&self) -> bool {
-                // Of all its bits: -0.0 is another word than 0.0.
+                // Compares all bits: -0.0 differs from 0.0.
                 self.to_le_bytes() == [0; size_of::<Self>()]
             }
 
@@ -48,7 +48,7 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, f64);
 
-/// A number that may be none: see [`entry`]. In bytes none is the largest number.
+/// An optional number: see [`entry`]. In bytes, `None` is the largest number.
 impl Word for Option<NonZeroU32> {
     const BYTES: usize = 4;
     const BLANK: Self = None;
@@ -69,13 +69,14 @@ impl Word for Option<NonZeroU32> {
     }
 }
 
-/// A number as an entry of a table in which most have none, which is `u32::MAX`: zero in memory, so that it takes none.
+/// A number as an optional entry of a table; `u32::MAX` is `None`, which is zero in memory, so that a table of `None`
+/// takes no memory.
 #[inline(always)]
 pub(crate) fn entry(number: u32) -> Option<NonZeroU32> {
     NonZeroU32::new(!number)
 }
 
-/// The number of such an entry.
+/// The number of an entry.
 #[inline(always)]
 pub(crate) fn number(entry: Option<NonZeroU32>) -> u32 {
     !entry.map_or(0, NonZeroU32::get)

@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(media.clocks.free_at(0), 0);
         program(&mut media, &geometry, 0, WORDLINE - 1..WORDLINE);
         assert!(media.end().abs_diff(240_000 + 1_724_600) < 50);
-        // The next one is loaded meanwhile, and no more than that one.
+        // The next wordline is loaded meanwhile, and only that one.
         program(&mut media, &geometry, 0, WORDLINE..2 * WORDLINE);
         assert!(media.end().abs_diff(240_000 + 2 * 1_724_600) < 50);
         program(&mut media, &geometry, 0, 2 * WORDLINE..2 * WORDLINE + 1);
@@ -139,7 +139,7 @@ mod tests {
             media.begin(&REQUEST, 100_000);
             media.read(REGION, geometry.ppa(BlockId(0), 0), Cause::Host);
             assert_eq!(media.end(), 100_000 + (wait_us + 58 + 10) * 1000, "{suspend_us:?}");
-            // The erase goes on afterwards: what it suspended is added to it.
+            // The erase continues afterwards: the operations that suspended it delay its end.
             media.begin(&REQUEST, 200_000);
             media.erase(REGION, BlockId(2), CellMode::Native, Cause::Gc);
             let waited = if suspend_us.is_some() { 78_000 } else { 58_000 };
@@ -160,7 +160,7 @@ mod tests {
     fn transfers_of_one_die_do_not_hold_up_those_of_another() {
         let (mut media, geometry) = media(2, |_| ());
         media.begin(&REQUEST, 0);
-        // Die 0 has a wordline in its array and one in its registers: what comes next has to wait.
+        // Die 0 has a wordline in its array and one in its registers: the next one has to wait.
         program(&mut media, &geometry, 0, 0..2 * WORDLINE + 1);
         media.begin(&REQUEST, 500_000);
         program(&mut media, &geometry, 1, 0..1);

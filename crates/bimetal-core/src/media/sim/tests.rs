@@ -54,7 +54,7 @@ fn a_copyback_takes_its_time_and_no_channel() {
 
 #[test]
 fn copies_between_dies_and_modes_go_through_the_controller() {
-    // To the clock a serial device has one die.
+    // A serial device has one die for the clock.
     for serial in [false, true] {
         let (media, geometry) = media_with_copyback(2);
         let mut media = if serial { media.serial() } else { media };
@@ -164,7 +164,7 @@ fn failures_without_a_replacement_are_counted_too() {
     media.erase(REGION, BlockId(0), CellMode::Native, Cause::Gc);
     let counts = media.ledger().faults[0];
     assert_eq!((counts.program_failures, counts.erase_failures, counts.failures_unreplaced), (2, 1, 3));
-    // The block is worn and takes no more time than one that works.
+    // The block is worn, and takes no more time than a working one.
     assert_eq!(media.ledger().erases[0][0], 1);
     assert_eq!(media.end(), (200 * 2 + 1500) * 1000);
 }
