@@ -1,10 +1,10 @@
-//! `cftl`: the policy of Chang's hybrid (IEEE Trans. Computers 2010) on page-mapped regions, the rival of *WLAFTL* (Chinese
-//! Journal of Computers 2018, section 4).
+//! `cftl`: the policy of Chang's hybrid (IEEE Trans. Computers 2010) on page-mapped regions, a baseline of *WLAFTL*
+//! (Chinese Journal of Computers 2018, section 4).
 //!
-//! Small writes, by the 2-means threshold on write sizes (§3.2), go to the circular log of SLC. What is still valid in its
-//! oldest block goes down. The paper compares all schemes under one address mapping; so neither the hash table nor the
-//! log blocks of [`super::chang`] are here, nor what hangs on them: copying tail data back and the throttle. A large
-//! write supersedes what the log holds of it.
+//! Small writes, by the 2-means threshold on write sizes (§3.2), go to the circular log of SLC. Data that are still
+//! valid in its oldest block are demoted. The paper compares all schemes under one address mapping; so the hash table
+//! and the log blocks of [`super::chang`] are missing here, and the techniques that depend on them: copying tail data
+//! back and the throttle. A large write supersedes the log's copies of its data.
 
 use std::cmp::Ordering;
 
@@ -31,13 +31,13 @@ crate::parameters! {
     pub struct Parameters {
         /// How the threshold between small and large writes is found (Chang 2010, Algorithm 1).
         pub threshold_mode: Search = Search::Exhaustive;
-        /// Threshold before it is first found, in sectors (Chang 2010, section 3.2).
+        /// Initial threshold, in sectors (Chang 2010, section 3.2).
         pub initial_threshold: u32 = 8, in 1..=1024;
         /// Writes between two searches for the threshold (Chang 2010, section 3.2).
         pub threshold_period: u32 = 1000, in 1..=1_000_000_000;
         /// Whether the histogram of sizes is halved at each search.
         pub histogram_halving: bool = false;
-        /// Erased SLC blocks below which the oldest block is collected; as `wlaftl` has it.
+        /// Erased SLC blocks below which the oldest block is collected; as in `wlaftl`.
         pub free_blocks: u32 = 4, in 1..=1_000_000;
         /// Erased MLC blocks of a die at or below which it is collected before the next write (FlashSim: 3).
         pub gc_free_blocks: u32 = 3, in 1..=1024;
@@ -69,7 +69,7 @@ impl Cftl {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Too few blocks in either.
+    /// Too few blocks in either region.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let sizes = SizeHistogram::new(
             parameters.threshold_mode,
@@ -77,7 +77,7 @@ impl Cftl {
             parameters.threshold_period,
             parameters.histogram_halving,
         );
-        // No page goes round: wear does not matter.
+        // No page is copied back in the log: wear does not matter.
         let settings = FifoLogSettings {
             free_blocks: parameters.free_blocks,
             max_cycle_time: 0,

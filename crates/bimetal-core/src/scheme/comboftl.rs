@@ -1,8 +1,9 @@
-//! `comboftl`: a little of an MLC chip in SLC mode in front of the rest (Im and Shin, *`ComboFTL`: Improving performance and
+//! `comboftl`: a small part of an MLC chip in SLC mode in front of the rest (Im and Shin, *`ComboFTL`: Improving
+//! performance and
 //! lifespan of MLC flash memory using SLC flash buffer*, Journal of Systems Architecture 56, 2010). See [`super::combo`].
 //!
-//! Each technique of the paper can be switched off by itself (§6.3, Fig. 12). The paper's baselines, `combo-static` and `2q-gclock`, are
-//! presets.
+//! Each technique of the paper can be switched off separately (§6.3, Fig. 12). The paper's baselines, `combo-static`
+//! and `2q-gclock`, are presets.
 
 use super::combo::chances::CHANCES_MAX;
 use super::combo::detection::Granularity;
@@ -31,21 +32,23 @@ crate::parameters! {
     pub struct Parameters {
         /// Whether the threshold follows the traffic from SLC to MLC (section 3.2).
         pub threshold_mode: Mode = Mode::Dynamic;
-        /// Largest write that goes to SLC: 8, 16, 32 or 64 KiB at the start if it follows the traffic, any size if fixed (sections 3.2, 6.1).
+        /// Largest write that goes to SLC (sections 3.2, 6.1). A threshold that follows the traffic starts at 8, 16, 32
+        /// or 64 KiB; a fixed one may have any size.
         pub threshold: ByteSize = ByteSize(16 << 10);
-        /// Data moved down in a period over the size of SLC: what the threshold aims at, phi (section 3.2).
+        /// Target of the threshold: data demoted in a period, divided by the size of SLC; phi (section 3.2).
         pub migration_target: f64 = 0.1, in 0.0..=1.0;
-        /// By how much it may be missed: epsilon (section 3.2).
+        /// Accepted deviation from this target: epsilon (section 3.2).
         pub migration_tolerance: f64 = 0.05, in 0.0..=1.0;
         /// Whether the number of chances follows the update ratios of the warm sets (section 4.2).
         pub chances_mode: Mode = Mode::Dynamic;
-        /// Laps of the warm partition that data get beyond the first, at the start: N. 0, fixed: no warm partition (section 4.1).
+        /// Initial number of further laps of data in the warm partition after the first: N. 0, fixed: no warm partition
+        /// (section 4.1).
         pub chances: u32 = 2, in 0..=CHANCES_MAX;
-        /// Warm sets one of which must reach `update_low`: the observation window M (section 4.2).
+        /// Number of warm sets of which one must reach `update_low`: the observation window M (section 4.2).
         pub observation_window: u32 = 2, in 1..=CHANCES_MAX;
-        /// Update ratio below which all of them are of no use: LB (sections 4.2, 6.4).
+        /// Update ratio below which all of these warm sets are useless: LB (sections 4.2, 6.4).
         pub update_low: f64 = 0.3, in 0.0..=1.0;
-        /// Update ratio of the last warm set above which there is one chance more: UB (sections 4.2, 6.4).
+        /// Update ratio of the last warm set above which there is one more chance: UB (sections 4.2, 6.4).
         pub update_high: f64 = 0.7, in 0.0..=1.0;
         /// Whether data never updated in the warm partition leave it half-way (section 4.3).
         pub early_migration: bool = true;
@@ -53,19 +56,20 @@ crate::parameters! {
         pub warm_bit: WarmBit = WarmBit::Keep;
         /// Share of the hot partition in the SLC blocks, in percent (section 4.1).
         pub hot_percent: u32 = 50, in 1..=99;
-        /// Whether the partitions exchange blocks to wear evenly (section 4.1).
+        /// Whether the partitions exchange blocks for even wear (section 4.1).
         pub boundary_shift: bool = true;
-        /// What is found to be hot in MLC (section 5.2).
+        /// Which data in MLC are detected as hot (section 5.2).
         pub detection: Granularity = Granularity::Unit;
-        /// Share of hot units updated in SLC below which fewer are taken for hot (section 5.2).
+        /// Share of hot units updated in SLC below which fewer units are taken for hot (section 5.2).
         pub hot_hits_low: f64 = 0.3, in 0.0..=1.0;
-        /// Share of hot units updated in SLC above which more are taken for hot (section 5.2).
+        /// Share of hot units updated in SLC above which more units are taken for hot (section 5.2).
         pub hot_hits_high: f64 = 0.7, in 0.0..=1.0;
-        /// How long a cold page is taken to stay in SLC: the period in which counters of hot data are halved (section 4.1).
+        /// Assumed stay of a cold page in SLC: the period in which counters of hot data are halved (section 4.1).
         pub staying_time: StayingTime = StayingTime::Corrected;
-        /// How MLC is mapped (section 3.1).
+        /// Mapping of MLC (section 3.1).
         pub slow_map: Map = Map::Unit;
-        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are as many units as spare blocks (sections 3.1, 5.1).
+        /// Logical blocks of a unit of MLC: q. 0: 8, doubled until there are fewer units than spare blocks (sections
+        /// 3.1, 5.1).
         pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;
@@ -80,7 +84,7 @@ impl ComboFtl {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Too few blocks in either, or parameters that do not go together.
+    /// Too few blocks in either region, or parameters that exclude each other.
     #[expect(clippy::new_ret_no_self, reason = "it is one of several settings of the same scheme")]
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Combo, String> {
         let threshold = match parameters.threshold_mode {
@@ -105,7 +109,7 @@ impl ComboFtl {
 }
 
 impl Parameters {
-    /// Every write to the log, in two partitions.
+    /// Every write goes to the log, in two partitions.
     fn partitions(&self, hot_tail: HotTail) -> Result<ComboSettings, String> {
         let (hot_tail, hot_percent) = match (self.chances, self.chances_mode) {
             (0, Mode::Dynamic) => return Err("without chances there are none to adapt: set chances_mode=fixed".into()),
@@ -139,8 +143,8 @@ impl Parameters {
 presets! {
     super::Parameters, super::SPEC;
 
-    /// The baseline (section 6.1, table 4): a fixed size decides which writes go to the log, and what its tail reaches goes down. The paper
-    /// has it with 8 KB, the default, and with 64 KB.
+    /// The baseline (section 6.1, table 4): a fixed size decides which writes go to the log, and data at its tail are
+    /// demoted. The paper has it with 8 KB, the default, and with 64 KB.
     pub mod combo_static::ComboStatic {
         name: "combo-static",
         summary: "writes up to a fixed size to a log of SLC whose tail goes down to MLC, the rest to MLC",
@@ -152,9 +156,10 @@ presets! {
         parameters.over(shape, &ComboSettings::clock(Threshold::fixed(parameters.threshold)))
     }
 
-    /// The 2Q/GCLOCK of section 4.1, Fig. 6b and table 4: every write to the log; what is updated while it is in the hot partition gets
-    /// chances in the warm one, all else goes down. As every write goes to SLC, there is no threshold and nothing to be detected in MLC.
-    /// Early migration is an addition of `ComboFTL` to GCLOCK and is left out; the number of chances adapts as there.
+    /// The 2Q/GCLOCK of section 4.1, Fig. 6b and table 4: every write goes to the log; data that are updated in the hot
+    /// partition get chances in the warm one, all other data are demoted. As every write goes to SLC, there is no
+    /// threshold and no detection in MLC. Early migration is an addition of `ComboFTL` to GCLOCK and is left out; the
+    /// number of chances adapts as in `ComboFTL`.
     pub mod two_queue_gclock::TwoQueueGclock {
         name: "2q-gclock",
         summary: "every write to a log of SLC with a queue for new data and one for data written again, the rest down to MLC",

@@ -1,8 +1,10 @@
-//! What every scheme is held to, as functions that panic where it is not: for the tests of schemes here and in other crates. They take the
-//! feature `conformance` of this crate. A panic names the scheme, the device, the settings and the seed.
+//! The requirements of every scheme, as functions that panic if one is not met: for the tests of schemes here and in
+//! other crates. They need the feature `conformance` of this crate. A panic names the scheme, the device, the settings
+//! and the seed.
 //!
-//! Small devices of all shapes are filled, or not, and serve random requests over [`Checked`] media, which assert the rules of flash and
-//! follow the data. The simplest model there is, the version that each sector was last written with, knows what every read must give.
+//! Small devices of all shapes are filled, or not, and serve random requests over [`Checked`] media, which assert the
+//! rules of flash and follow the data. The simplest model of a device, the last written version of each sector, gives
+//! the right result of every read.
 //!
 //! ```
 //! # use bimetal_core::scheme::conformance::{self, Subject};
@@ -37,7 +39,7 @@ pub type Pairs<'a> = &'a [(&'a str, &'a str)];
 
 type Media = Checked<SimMedia>;
 
-/// A scheme that is tried.
+/// A scheme under test.
 pub struct Subject {
     spec: &'static SchemeSpec,
     checked: Constructor<Media>,
@@ -45,7 +47,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// A scheme, given as to [`Entry::of`](super::Entry::of); it need not be in the registry.
+    /// A scheme, given as in [`Entry::of`](super::Entry::of); it need not be in the registry.
     pub fn of<P, S>(spec: &'static SchemeSpec, new: fn(&Shape, P) -> Result<S, String>) -> Self
     where
         P: ParameterSet,
@@ -59,7 +61,7 @@ impl Subject {
     }
 
     /// A scheme of the registry.
-    // Inline, as the construction for checked media is.
+    // Inline, like the construction for checked media.
     #[inline]
     pub fn registered(spec: &'static SchemeSpec) -> Self {
         let name = spec.name;
@@ -70,25 +72,25 @@ impl Subject {
         }
     }
 
-    /// Its line of the registry.
+    /// Its registry line.
     pub fn spec(&self) -> &'static SchemeSpec {
         self.spec
     }
 
-    /// Whether it can be made on a device with these settings.
+    /// Whether it can be built on a device with these settings.
     pub fn runs_on(&self, device: &Device, settings: Pairs<'_>) -> bool {
         (self.checked)(&device.shape(self.spec.regions), &owned(settings), None).is_ok()
     }
 }
 
-/// A request during which a device is filled.
+/// The request during which a device is filled.
 const NOTHING: Request = Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 };
 
 fn owned(settings: Pairs<'_>) -> Vec<(String, String)> {
     settings.iter().map(|&(key, value)| (key.into(), value.into())).collect()
 }
 
-/// A scheme at work on a checked device, with the model that it is held against.
+/// A scheme at work on a checked device, and the model to which it is compared.
 struct Running {
     scheme: Box<dyn Scheme<Media>>,
     media: Media,
@@ -119,7 +121,7 @@ impl Case<'_> {
     }
 }
 
-/// Runs a test. Its panic begins with `name`.
+/// Runs a test. A panic of the test gets `name` as its beginning.
 fn named<R>(name: &dyn Display, test: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(test)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -151,7 +153,7 @@ impl Running {
         self.model.step(&mut self.media, self.scheme.as_mut(), request)
     }
 
-    /// Serves a request, and then has some idle time now and then.
+    /// Serves a request, at times followed by idle time.
     fn step_and_rest(&mut self, number: u64, requests: u64) -> Result<(), String> {
         let request = self.model.request(number * 20 / requests);
         self.step(&request)?;
@@ -187,7 +189,7 @@ fn checked(scheme: &dyn Scheme<Media>, when: &str) {
     scheme.check().unwrap_or_else(|broken| panic!("{when}: {broken}"));
 }
 
-/// Serves random requests, holding every read against what was written, and reads everything at the end.
+/// Serves random requests, compares every read with the written data, and reads everything at the end.
 pub fn returns_what_was_written(
     subject: &Subject,
     device: &Device,
@@ -203,12 +205,12 @@ pub fn returns_what_was_written(
     });
 }
 
-/// As [`returns_what_was_written`], for a scheme that the caller has made for this device, and without a panic. `goes_on` is
-/// asked before each request, and the scheme reports its figures now and then. Returns the state of the media at the end.
-/// A deterministic scheme leaves the same state in each run with the same arguments.
+/// Like [`returns_what_was_written`], for a scheme that the caller has built for this device, and without a panic.
+/// `goes_on` is called before each request, and the scheme reports its figures at times. Returns the final state of the
+/// media. A deterministic scheme leaves the same state in each run with the same arguments.
 ///
 /// # Errors
-/// The first sector that reads as something else than was written.
+/// The first sector with wrong content.
 pub fn try_out(
     scheme: Box<dyn Scheme<Media>>,
     (device, regions): (&Device, Regions),
@@ -236,8 +238,8 @@ pub fn try_out(
     Ok(state)
 }
 
-/// The same on every device for each other word of each parameter that is a choice. A combination that a device cannot have is passed
-/// over.
+/// The same on every device, for each other word of each parameter that is a choice. Combinations that a device cannot
+/// have are skipped.
 pub fn every_choice_returns_what_was_written(subject: &Subject, requests: u64) {
     for parameter in (subject.spec.parameters)() {
         for word in parameter.accepts.split('`').skip(1).step_by(2).filter(|word| *word != parameter.default) {
@@ -249,7 +251,7 @@ pub fn every_choice_returns_what_was_written(subject: &Subject, requests: u64) {
     }
 }
 
-/// The same requests twice: the same state of the scheme and of its media, to the bit.
+/// The same requests twice lead to the same state of the scheme and of its media, to the bit.
 pub fn repeats_to_the_bit(subject: &Subject, settings: Pairs<'_>) {
     let case = Case { subject, device: &DEVICES[0], settings, filled: true, seed: 1 };
     let state = |mut running: Running| {
@@ -262,7 +264,7 @@ pub fn repeats_to_the_bit(subject: &Subject, settings: Pairs<'_>) {
     assert!(case.run(state) == case.run(state), "{case}: it does not repeat itself");
 }
 
-/// The figures by which it is said to adapt are reported.
+/// The figures by which the scheme is declared to adapt are reported.
 pub fn reports_what_it_adapts_by(subject: &Subject, settings: Pairs<'_>) {
     let case = Case { subject, device: &DEVICES[0], settings, filled: true, seed: 1 };
     case.run(|mut running| {
@@ -275,7 +277,7 @@ pub fn reports_what_it_adapts_by(subject: &Subject, settings: Pairs<'_>) {
     });
 }
 
-/// All of it, in some seconds: with these settings, and with each choice.
+/// All requirements, in some seconds: with these settings, and with each choice.
 pub fn holds(subject: &Subject, settings: Pairs<'_>) {
     for device in DEVICES {
         for filled in [true, false] {

@@ -1,7 +1,7 @@
-//! `conventional`: one block-mapped region with log-block chains, as flash drives and memory cards had (Chang 2010 §3.5,
-//! the "conventional SSD" that the paper compares with, and its slow tier).
+//! `conventional`: one block-mapped region with log-block chains, as in old flash drives and memory cards (Chang 2010
+//! §3.5, the "conventional SSD" that the paper compares with, and its slow tier).
 //!
-//! What it does and where it departs from the paper is in [`super::block_mapped`].
+//! Its operation and its departures from the paper are described in [`super::block_mapped`].
 
 use serde::{Deserialize, Serialize};
 
@@ -27,17 +27,18 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `conventional`.
     pub struct Parameters {
-        /// Erased blocks kept when a log block is taken; folding starts there (section 3.5).
+        /// Erased blocks that are kept when a log block is taken; folding starts at this number (section 3.5).
         pub spare_low: u32 = 1, in 1..=1024;
-        /// Chains whose second-level map is cached; 0 scans at every access. 384 gives the p1 of table 3 (section 3.5).
+        /// Number of chains whose second-level map is cached; 0: a scan at every access. 384 gives the p1 of table 3
+        /// (section 3.5).
         pub map_cache_chains: u32 = 384, in 0..=1_000_000;
-        /// Whether a map-cache miss reads all pages of the data block and not just one (section 3.5).
+        /// Whether a map-cache miss reads all pages of the data block instead of one (section 3.5).
         pub scan_data_block: bool = false;
-        /// Chain to fold unless one can be switched (section 3.5).
+        /// Chain to fold if none can be switched (section 3.5).
         pub gc_victim: Victims = Victims::Longest;
-        /// Whether blocks change places by the dual-pool algorithm (section 5.1).
+        /// Whether blocks are exchanged by the dual-pool algorithm (section 5.1).
         pub wear_levelling: bool = true;
-        /// Difference of erase counts at which they do, in cycles: TH (section 5.1).
+        /// Difference of erase counts at which blocks are exchanged, in cycles: TH (section 5.1).
         pub wear_threshold: u32 = 16, in 1..=1_000_000;
     }
 }

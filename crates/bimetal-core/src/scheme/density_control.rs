@@ -1,13 +1,13 @@
 //! `density-control`: logical blocks that are accessed often run with one bit per cell (after Kgil, Roberts and Mudge,
 //! *Improving NAND flash based disk caches*, ISCA 2008, as Chang 2010 §5.3.1 compares with it).
 //!
-//! One block-mapped region ([`super::block_mapped`]). A logical block whose access counter reaches a bound is folded into
-//! blocks in SLC mode, which are faster and hold half as much, so that it takes twice the blocks; capacity beyond the
-//! usual spare area is the budget for them. One that has cooled down is folded back.
+//! One block-mapped region ([`super::block_mapped`]). A logical block whose access counter reaches a bound is folded
+//! into blocks in SLC mode, which are faster and hold half as much, so that it takes twice the blocks; capacity beyond
+//! the usual spare area is the budget for them. A logical block that has cooled down is folded back.
 //!
-//! The paper gives the idea and the budget; counters, bounds and ageing are a reading. Of the two blocks that a data block
-//! takes in SLC mode, one counts against the budget. What data in SLC mode leave of it is free capacity as any other (a block
-//! is "switched back to MLC mode to increase free capacity", section 5.1): it serves for log blocks.
+//! The paper gives the idea and the budget; counters, bounds and ageing are our interpretation. A data block in SLC
+//! mode takes two blocks, of which one counts against the budget. The unused part of the budget is free capacity like
+//! any other (a block is "switched back to MLC mode to increase free capacity", section 5.1): it serves for log blocks.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,25 +45,27 @@ crate::parameters! {
     pub struct Parameters {
         /// Capacity for blocks in SLC mode, in bytes of MLC; 0: all beyond the usual spare area (section 5.3.1).
         pub budget: ByteSize = ByteSize(0);
-        /// Usual spare area where `budget` is 0, in percent of the logical capacity, and at least what folding takes.
+        /// Usual spare area if `budget` is 0, in percent of the logical capacity; at least as much as folding takes.
         pub usual_spare_percent: f64 = 5.0, in 0.0..=100.0;
-        /// Accesses to a logical block, in pages, from which on it is to be in SLC mode.
+        /// Accesses to a logical block, in pages, from which on it moves to SLC mode.
         pub hot_accesses: u32 = 64, in 1..=255;
-        /// Accesses below which it goes back to MLC mode.
+        /// Accesses below which it returns to MLC mode.
         pub cold_accesses: u32 = 8, in 0..=255;
         /// Page accesses after which all counters are halved.
         pub ageing_period: u32 = 1_048_576, in 1..=2_000_000_000;
-        /// Erased blocks kept when a log block is taken, and at least a data block in SLC mode (section 3.5).
+        /// Erased blocks that are kept when a log block is taken; at least as many as a data block in SLC mode has
+        /// (section 3.5).
         pub spare_low: u32 = 2, in 1..=1024;
-        /// Chains whose second-level map is cached; 0 scans at every access. 384 gives the p1 of table 3 (section 3.5).
+        /// Number of chains whose second-level map is cached; 0: a scan at every access. 384 gives the p1 of table 3
+        /// (section 3.5).
         pub map_cache_chains: u32 = 384, in 0..=1_000_000;
-        /// Whether a map-cache miss reads all pages of the data block and not just one (section 3.5).
+        /// Whether a map-cache miss reads all pages of the data block instead of one (section 3.5).
         pub scan_data_block: bool = false;
-        /// Chain to fold unless one can be switched (section 3.5).
+        /// Chain to fold if none can be switched (section 3.5).
         pub gc_victim: Victims = Victims::Longest;
-        /// Whether blocks change places by the dual-pool algorithm (section 5.1).
+        /// Whether blocks are exchanged by the dual-pool algorithm (section 5.1).
         pub wear_levelling: bool = true;
-        /// Difference of erase counts at which they do, in cycles: TH (section 5.1).
+        /// Difference of erase counts at which blocks are exchanged, in cycles: TH (section 5.1).
         pub wear_threshold: u32 = 16, in 1..=1_000_000;
     }
 }
@@ -74,18 +76,18 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DensityControl {
     blocks: BlockMapped,
-    /// Accesses of each logical block: saturating, halved now and then.
+    /// Accesses of each logical block: saturating, halved periodically.
     accesses: Table<u8>,
     until_ageing: u32,
     /// Logical blocks in SLC mode, in no order, and the position of each in this list.
     members: Vec<u32>,
     positions: Table<u32>,
-    /// The member looked at next: whether it is still hot.
+    /// The member that is checked next: whether it is still hot.
     cursor: usize,
-    /// Blocks beyond the usual for data in SLC mode.
+    /// Blocks beyond the usual number, for data in SLC mode.
     #[serde(with = "crate::save::fixed")]
     budget: u32,
-    /// Blocks that a data block takes more in SLC mode.
+    /// Additional blocks of a data block in SLC mode.
     #[serde(with = "crate::save::fixed")]
     extra: u32,
     #[serde(with = "crate::save::fixed")]
@@ -151,7 +153,7 @@ impl DensityControl {
         })
     }
 
-    /// Counts a page access, and sees whether the logical block is to change modes.
+    /// Counts a page access, and promotes the logical block if it is hot.
     #[inline]
     fn note_access<M: Media>(&mut self, media: &mut M, block: u32) {
         let accesses = &mut self.accesses[block as usize];
@@ -169,7 +171,7 @@ impl DensityControl {
         }
     }
 
-    /// Blocks that data in SLC mode take beyond what they would take in MLC mode.
+    /// Additional blocks that data take in SLC mode.
     fn extra_blocks(&self) -> u32 {
         self.members.len() as u32 * self.extra
     }
@@ -183,7 +185,7 @@ impl DensityControl {
     fn promote<M: Media>(&mut self, media: &mut M, block: u32) {
         if !self.budget_allows_one_more() {
             let accesses = self.accesses[block as usize];
-            // The search is long: only once every `hot_accesses` accesses.
+            // The search is long, so it runs only once every `hot_accesses` accesses.
             if !u32::from(accesses).is_multiple_of(self.parameters.hot_accesses) {
                 return;
             }
@@ -191,8 +193,8 @@ impl DensityControl {
             let Some(coldest) = coldest.filter(|&member| self.accesses[member as usize] < accesses / 2) else { return };
             self.demote(media, coldest);
         }
-        // Log blocks may have taken the blocks that it needs. A fold for room may also find that all pages of this logical
-        // block were trimmed and leave it without a block: then there is nothing to put into SLC mode.
+        // Log blocks may have taken the needed blocks. A fold for room may also find that all pages of this logical
+        // block were trimmed and leave it without a block: then nothing is left to put into SLC mode.
         if !self.blocks.make_room(media, &mut Bare, self.extra) || !self.blocks.chains().is_mapped(block) {
             return;
         }
@@ -212,7 +214,7 @@ impl DensityControl {
         self.blocks.fold(media, &mut Bare, block, CellMode::Native, Cause::MigrateDown);
     }
 
-    /// Looks at one member: if it has cooled down it goes back.
+    /// Checks one member, and demotes it if it has cooled down.
     fn review<M: Media>(&mut self, media: &mut M) {
         self.cursor = if self.cursor + 1 < self.members.len() { self.cursor + 1 } else { 0 };
         if let Some(&member) = self.members.get(self.cursor)

@@ -1,12 +1,13 @@
-//! `hyssd`: SLC or MLC in front of TLC, the fast one as full as a cost model says (*HySSD*, MSST 2013).
+//! `hyssd`: SLC or MLC in front of TLC, with the utilisation of the fast one from a cost model (*HySSD*, MSST 2013).
 //!
-//! Once a period of page writes the Analyser takes the hit-rate curves of the Data Classifier and looks for the utilisation
-//! of the fast SSD at which an access costs least (equation 3): the fuller, the more hits there and the emptier the slow
-//! SSD, but the more each write in the fast one costs. With the goal `lifetime` that utilisation is shifted towards the SSD
-//! that has more of its life left (section II-B, "Lifetime Management"). [`super::hybrid_ssd`] moves the data.
+//! Once a period of page writes the Analyser takes the hit-rate curves of the Data Classifier and searches the
+//! utilisation of the fast SSD with the lowest cost of an access (equation 3): the higher, the more hits in the fast
+//! SSD and the emptier the slow one, but the more each write in the fast one costs. With the goal `lifetime` the
+//! utilisation is shifted towards the SSD that has more of its life left (section II-B, "Lifetime Management").
+//! [`super::hybrid_ssd`] moves the data.
 //!
-//! Readings: the period is 65,536 page writes, as OP-FCL's is in requests; utilisations are tried in steps of 1 % from 1
-//! to 97 %; lifetime shifts by 1 % a period. `docs/papers/hyssd-2013.md` gives the reasons.
+//! Interpretations: the period is 65,536 page writes, as OP-FCL's is in requests; utilisations are tried in steps of 1
+//! % from 1 to 97 %; lifetime shifts by 1 % a period. `docs/papers/hyssd-2013.md` gives the reasons.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,33 +33,36 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `hyssd`.
     pub struct Parameters {
-        /// What the utilisation of the fast SSD is chosen for: "Perf" or "Life" (section III).
+        /// Goal for the utilisation of the fast SSD: "Perf" or "Life" (section III).
         pub goal: Goal = Goal::Performance;
         /// Which writes go to the fast SSD (section II-B has both; see `docs/papers/hyssd-2013.md`).
         pub reading: Reading = Reading::WriteAllocate;
         /// Page writes after which the Analyser runs: N (not given; OP-FCL has 2^16 requests).
         pub period: u32 = 65_536, in 1..=1_000_000_000;
-        /// Utilisation of the fast SSD until it first runs, in percent.
+        /// Utilisation of the fast SSD until the Analyser first runs, in percent.
         pub initial_utilisation_percent: f64 = 50.0, in 0.0..=100.0;
-        /// How full the victims of garbage collection are taken to be: U (section II-B: the table for FIFO).
+        /// Assumed utilisation of the victims of garbage collection: U (section II-B: the table for FIFO).
         pub victim: VictimUtilisation = VictimUtilisation::Fifo;
-        /// What the model's costs are of: one page of either chip, or the unit of placement.
+        /// Unit of the model's costs: one page of either chip, or the unit of placement.
         pub cost_of: CostOf = CostOf::Unit;
         /// How the utilisation follows lifetime.
         pub life_mode: LifeMode = LifeMode::Offset;
-        /// What it moves by each period, in percent of the fast SSD (section II-B: "incremented").
+        /// Step of the utilisation in each period, in percent of the fast SSD (section II-B: "incremented").
         pub life_step_percent: f64 = 1.0, in 0.01..=100.0;
-        /// By how much one life must exceed the other for the utilisation to move, in percent of it; 0 as printed.
+        /// By how much one life must exceed the other for the utilisation to move, in percent of the other; 0 as
+        /// printed.
         pub life_band_percent: f64 = 0.0, in 0.0..=1000.0;
-        /// Pages too many in the fast SSD that a write sends down beside the one that it takes the place of.
+        /// Pages that a write demotes in addition to the one that it replaces, while the fast SSD has more than its
+        /// target.
         pub excess_pages: u32 = 1, in 0..=1_000_000;
-        /// Page writes after which a page too many goes down at idle (section II-C: "some specified time").
+        /// Age of a page, in page writes, above which idle time demotes it while the fast SSD has more than its target
+        /// (section II-C: "some specified time").
         pub timeout: u64 = 65_536, in 0..=1_000_000_000;
         /// Segments of the hit-rate curves.
         pub segments: u32 = 64, in 1..=4096;
         /// Share of the curves' counts that is kept from period to period.
         pub curve_keep: f64 = 0.5, in 0.0..=1.0;
-        /// Whether the curves are of all pages or of a sample (SHARDS, FAST 2015).
+        /// Pages of the curves: all, or a sample (SHARDS, FAST 2015).
         pub curve: Curve = Curve::Exact;
         /// Share of the pages in the sample.
         pub sample_rate: f64 = 0.01, in 0.000_001..=1.0;
@@ -70,9 +74,9 @@ crate::parameters! {
 crate::choices! {
     /// Goal of the fast SSD's utilisation.
     pub enum Goal {
-        /// Least cost of an access.
+        /// Lowest cost of an access.
         Performance = "performance",
-        /// That, shifted towards the SSD with more life left.
+        /// Lowest cost, shifted towards the SSD with more life left.
         Lifetime = "lifetime",
     }
 }
@@ -90,19 +94,20 @@ crate::choices! {
 crate::choices! {
     /// How the utilisation follows lifetime.
     pub enum LifeMode {
-        /// The best for performance and an offset that moves: "additionally adjusts the performance optimized utilization".
+        /// The best utilisation for performance plus an offset: "additionally adjusts the performance optimized
+        /// utilization".
         Offset = "offset",
-        /// From the first utilisation on, step by step, whatever is best for performance.
+        /// Step by step from the first utilisation, independent of the best one for performance.
         Integrate = "integrate",
     }
 }
 
 crate::choices! {
-    /// Which pages hit-rate curves are made of.
+    /// Pages from which hit-rate curves are made.
     pub enum Curve {
-        /// All.
+        /// All pages.
         Exact = "exact",
-        /// A sample.
+        /// A sample of the pages.
         Sampled = "sampled",
     }
 }
@@ -121,15 +126,15 @@ pub struct Analyser {
     life_mode: LifeMode,
     #[serde(with = "crate::save::fixed")]
     life_step: f64,
-    /// How many times one life must be the other for the utilisation to move.
+    /// Factor by which one life must exceed the other for the utilisation to move.
     #[serde(with = "crate::save::fixed")]
     life_band: f64,
     model: HybridCost,
-    /// The best utilisation for performance, as found last.
+    /// The utilisation that was last found best for performance.
     best: HybridOptimum,
     /// Shift of the utilisation for lifetime.
     offset: f64,
-    /// The utilisation that it has asked for.
+    /// The requested utilisation.
     utilisation: f64,
 }
 
@@ -163,7 +168,7 @@ impl Analyser {
         }
     }
 
-    /// Looks for the utilisation at which an access costs least.
+    /// Searches the utilisation with the lowest cost of an access.
     fn analyse(&mut self, pair: &Pair, classifier: &Classifier) {
         self.model.data_pages = f64::from(pair.fast_pages()) + pair.slow_pages();
         let load = HybridLoad {
@@ -183,7 +188,7 @@ impl Analyser {
     /// Moves the utilisation a step towards the SSD with more life left.
     fn follow_life(&mut self, (fast, slow): (f64, f64)) {
         let (least, most) = (f64::from(*PERCENTS.start()) / 100.0, f64::from(*PERCENTS.end()) / 100.0);
-        // Where the utilisation cannot follow, the offset does not move on.
+        // If the utilisation cannot follow, the offset stays.
         let step = if fast > slow * self.life_band && self.utilisation < most {
             self.life_step
         } else if slow > fast * self.life_band && self.utilisation > least {
@@ -228,7 +233,7 @@ impl HySsd {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Regions that cannot hold the data together.
+    /// Regions that together cannot hold the data.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let sample_rate = match parameters.curve {
             Curve::Exact => 1.0,

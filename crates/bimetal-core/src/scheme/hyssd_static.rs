@@ -1,5 +1,5 @@
-//! `hyssd-static`: [`super::hyssd`] with a utilisation of the fast SSD that stays (*HySSD*, MSST 2013, section III: "Static",
-//! from 5 % to 97 %).
+//! `hyssd-static`: [`super::hyssd`] with a constant utilisation of the fast SSD (*HySSD*, MSST 2013, section III:
+//! "Static", from 5 % to 97 %).
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ crate::parameters! {
     }
 }
 
-/// No steering at all.
+/// No steering.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Fixed;
 
@@ -43,7 +43,7 @@ impl HySsdStatic {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Regions that cannot hold the data together.
+    /// Regions that together cannot hold the data.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let settings = HybridSettings {
             reading: parameters.reading,

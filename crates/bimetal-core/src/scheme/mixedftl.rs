@@ -1,6 +1,6 @@
-//! `mixedftl`: every write to a block of SLC that belongs to its logical block; what has not been updated for longest goes
-//! down to MLC (after Park et al., *MixedFTL*, as Im and Shin, *`ComboFTL`*, Journal of Systems Architecture 56, 2010, §2
-//! sketch it).
+//! `mixedftl`: every write goes to a block of SLC that belongs to its logical block; data that were not updated for
+//! longest are demoted to MLC (after Park et al., *MixedFTL*, as sketched by Im and Shin, *`ComboFTL`*, Journal of
+//! Systems Architecture 56, 2010, §2).
 //!
 //! ```text
 //! write ─▶ SLC block of the logical block ── full ─┬─ mostly invalid ─▶ its valid pages to a fresh SLC block
@@ -8,9 +8,10 @@
 //!               └─▶ that of the logical block not written for longest ─▶ MLC
 //! ```
 //!
-//! That paper only argues about it: cold data cost a write to SLC and another to MLC, and a block of SLC for each logical
-//! block is badly used. What becomes of a full block is a reading. Both regions keep their size: that blocks change
-//! modes at run time, which the paper holds against it, is left out, so that it can be compared on the same device.
+//! That paper only argues about it: cold data cost a write to SLC and another to MLC, and a block of SLC for each
+//! logical block is badly used. The handling of a full block is our interpretation. Both regions keep their size:
+//! blocks that change modes at run time, which the paper criticises, are left out, so that it can be compared on the
+//! same device.
 
 use std::collections::VecDeque;
 
@@ -40,11 +41,12 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `mixedftl`.
     pub struct Parameters {
-        /// Valid pages of a full SLC block, in percent, up to which they go to a fresh one and not to MLC.
+        /// Valid pages of a full SLC block, in percent, up to which they go to a fresh SLC block instead of MLC.
         pub compact_percent: u32 = 50, in 0..=99;
-        /// How MLC is mapped (section 3.1).
+        /// Mapping of MLC (section 3.1).
         pub slow_map: Map = Map::Unit;
-        /// Logical blocks of a unit of MLC: q. 0: 8, doubled while there are as many units as spare blocks (sections 3.1, 5.1).
+        /// Logical blocks of a unit of MLC: q. 0: 8, doubled until there are fewer units than spare blocks (sections
+        /// 3.1, 5.1).
         pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased MLC blocks at or below which MLC is collected.
         pub reserve_blocks: u32 = 2, in 1..=1024;
@@ -61,7 +63,7 @@ struct Held {
 
 const NONE: u32 = u32::MAX;
 
-/// Erased blocks that are kept: a full block's valid pages go to one.
+/// Erased blocks that are kept: the valid pages of a full block go to one.
 const ERASED_MIN: usize = 1;
 
 /// Counters since the start.
@@ -73,7 +75,7 @@ struct Counts {
     log_units: u64,
     updated_units: u64,
     demoted_units: u64,
-    /// Blocks taken from logical blocks that had not been written for longest, and programmed pages in them.
+    /// Blocks taken from logical blocks that were not written for longest, and programmed pages in them.
     evicted_blocks: u64,
     evicted_block_pages: u64,
 }
@@ -82,7 +84,7 @@ struct Counts {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MixedFtl {
     tiers: Tiers<MappedSpace>,
-    /// Erased fast blocks, the one erased first in front.
+    /// Erased fast blocks, oldest erase first.
     erased: VecDeque<u32>,
     /// By logical block.
     #[serde(with = "crate::save::sized")]
@@ -92,7 +94,7 @@ pub struct MixedFtl {
     /// Mapping units of a logical block.
     #[serde(with = "crate::save::fixed")]
     block_units: u32,
-    /// Valid pages up to which a full block's go to a fresh one.
+    /// Valid pages up to which those of a full block go to a fresh one.
     #[serde(with = "crate::save::fixed")]
     compact_pages: u32,
     counts: Counts,
@@ -102,7 +104,7 @@ impl MixedFtl {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Too few blocks in either.
+    /// Too few blocks in either region.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let [fast, .., _] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
         let Parameters { slow_map: map, unit_blocks, reserve_blocks, .. } = parameters;
@@ -155,7 +157,7 @@ impl MixedFtl {
         self.tiers.write_fast(media, piece, to, Cause::Host);
     }
 
-    /// Sees that a logical block holds a fast block with room for a page.
+    /// Makes sure that a logical block holds a fast block with room for a page.
     #[inline]
     fn make_room<M: Media>(&mut self, media: &mut M, logical_block: u32) {
         let pages_per_block = self.tiers.fast.slots().pages_per_block();
@@ -184,7 +186,7 @@ impl MixedFtl {
         self.erased.pop_front().unwrap_or_else(|| unreachable!("there is one more block than logical blocks hold"))
     }
 
-    /// Pages of a fast block with anything valid.
+    /// Number of pages of a fast block with valid data.
     fn valid_pages(&self, block: BlockId) -> u32 {
         let slots = self.tiers.fast.slots();
         let is_valid = |&page: &u32| slots.is_valid(slots.geometry().ppa(block, page));
@@ -208,7 +210,7 @@ impl MixedFtl {
         self.release(media, block);
     }
 
-    /// Moves what is valid in a logical block's fast block down, and takes the block from it.
+    /// Demotes the valid data in a logical block's fast block, and takes the block from it.
     fn move_down<M: Media>(&mut self, media: &mut M, logical_block: u32) {
         let Held { block, page } = self.held[logical_block as usize];
         let slots = self.tiers.fast.slots();
@@ -216,7 +218,7 @@ impl MixedFtl {
         let end = slots.first_slot(slots.geometry().ppa(BlockId(block), page - 1)) + slots.slots();
         for slot in first..end {
             self.tiers.prefetch_emptied(slot, end, |_| true);
-            // All that the log has of a slow page is in this block.
+            // All units of a slow page that are in the log are in this block.
             if let Some(unit) = self.tiers.fast.slots().unit(slot) {
                 self.counts.demoted_units += u64::from(self.tiers.demote(media, unit, |_| true));
                 self.counts.slc_to_mlc_pages += 1;

@@ -19,10 +19,10 @@ pub struct ParameterSpec {
     pub accepts: String,
 }
 
-/// A parameter that was refused.
+/// A refused parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
-    /// No such parameter.
+    /// The scheme has no parameter with this name.
     #[error("`{scheme}` has no parameter `{name}`; it has: {known}")]
     Unknown {
         /// The scheme.
@@ -47,7 +47,7 @@ pub enum ParameterError {
 }
 
 impl ParameterError {
-    /// The same error of a parameter that another scheme has, too.
+    /// The same error for another scheme that has the parameter, too.
     pub(super) fn of(self, scheme: &'static str) -> Self {
         match self {
             Self::Unknown { name, known, .. } => Self::Unknown { scheme, name, known },
@@ -60,7 +60,7 @@ impl ParameterError {
 pub trait Value: Sized + Display {
     /// Reads a value.
     fn parse(text: &str) -> Option<Self>;
-    /// What can be written.
+    /// Description of the accepted values.
     fn accepts() -> String;
 }
 
@@ -101,10 +101,10 @@ pub trait ParameterSet: Sized + 'static {
     /// Every parameter, for help texts.
     fn specs() -> Vec<ParameterSpec>;
 
-    /// The defaults with the given keys set, later ones winning.
+    /// The defaults, with the given keys set; the last of several values of a key counts.
     ///
     /// # Errors
-    /// An unknown key or a value out of range, with what there is instead.
+    /// An unknown key or a value out of range; the message lists the keys or the accepted values.
     fn parse(settings: &[(String, String)]) -> Result<Self, ParameterError>;
 
     /// Every key with its value, as [`Self::parse`] would read it.
@@ -168,10 +168,10 @@ macro_rules! parameters {
                 specs
             }
 
-            /// The defaults with the given keys set, later ones winning.
+            /// The defaults, with the given keys set; the last of several values of a key counts.
             ///
             /// # Errors
-            /// An unknown key or a value out of range, with what there is instead.
+            /// An unknown key or a value out of range; the message lists the keys or the accepted values.
             pub fn parse(settings: &[(String, String)]) -> Result<Self, $crate::scheme::ParameterError> {
                 #[allow(unused_imports)]
                 use $crate::scheme::{ParameterError, Value};
@@ -222,7 +222,7 @@ macro_rules! parameters {
     };
 }
 
-/// Declares a parameter that is one of several words.
+/// Declares a parameter whose value is one of several words.
 #[macro_export]
 macro_rules! choices {
     (

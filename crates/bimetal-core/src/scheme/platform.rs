@@ -1,8 +1,8 @@
 //! Media for which every scheme is compiled.
 //!
-//! A scheme is generic over its media, so that no call of a medium is virtual. The compiler makes code of all schemes for a type of
-//! media in each crate that names both, which takes longer than everything else in such a crate. A [`Platform`] names them once, and
-//! [`build`](super::build) and [`restore`](super::restore) call it.
+//! A scheme is generic over its media, so that no call of a medium is virtual. The compiler makes code of all schemes
+//! for a type of media in each crate that names both, and this takes longer than everything else in such a crate. A
+//! [`Platform`] names them once, and [`build`](super::build) and [`restore`](super::restore) call it.
 
 use super::{BuildError, Scheme, Shape, construct};
 use crate::media::{Checked, Media, SimMedia};
@@ -33,7 +33,7 @@ impl Platform for SimMedia {
 }
 
 impl Platform for Checked<SimMedia> {
-    // Inline, so that schemes are compiled for these media where they are tested and not in every program.
+    // Inline, so that schemes are compiled for these media in the crates that test them and not in every program.
     #[inline]
     fn construct(
         name: &str,

@@ -1,5 +1,5 @@
-//! Presets: schemes of one family. The family declares all parameters once; a preset has some of them, or all but some, and may have
-//! defaults of its own.
+//! Presets: schemes of one family. The family declares all parameters once. A preset has some of them, or all but some,
+//! and may have different defaults.
 
 use super::{ParameterError, ParameterSet, ParameterSpec, SchemeSpec};
 
@@ -9,13 +9,13 @@ pub trait Preset: 'static {
     type Family: ParameterSet;
     /// Its line of the registry.
     const SPEC: &'static SchemeSpec;
-    /// Its own values in the place of the family's defaults.
+    /// Its own values instead of the family's defaults.
     const DEFAULTS: &'static [(&'static str, &'static str)];
-    /// Whether it has this parameter of the family. Others keep their defaults.
+    /// Whether it has this parameter of the family. The other parameters keep their defaults.
     fn has(parameter: &str) -> bool;
 }
 
-/// The family's parameters as a preset has them.
+/// The family's parameters, restricted to those of a preset.
 pub struct Of<P: Preset>(pub P::Family);
 
 impl<P: Preset> ParameterSet for Of<P> {
@@ -45,9 +45,9 @@ impl<P: Preset> ParameterSet for Of<P> {
     }
 }
 
-/// Declares presets of a family: for each a module as the registry takes it. What a preset does not name it has from a
-/// [`SchemeSpec`](super::SchemeSpec) that all share. It is `with` some of the parameters or `without` some. Paths are as seen from
-/// that module.
+/// Declares presets of a family: for each a module in the form that the registry takes. Fields that a preset does not
+/// name come from a [`SchemeSpec`](super::SchemeSpec) that all share. It is `with` some of the parameters or `without`
+/// some. Paths are relative to that module.
 macro_rules! presets {
     (@has $name:ident, with $names:expr) => {
         <[&str]>::contains(&$names, &$name)
@@ -90,7 +90,7 @@ macro_rules! presets {
             }
 
             impl $type {
-                /// The scheme on a device.
+                /// Builds the scheme on a device.
                 ///
                 /// # Errors
                 /// Why the device does not suit it.

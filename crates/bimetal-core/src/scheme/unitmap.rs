@@ -2,8 +2,8 @@
 //! 3.1, 5.1 and 6.1).
 //!
 //! On a region of SLC this is the paper's "SLC-only", on MLC its "MLC-only": the references of `ComboFTL`. A unit of
-//! consecutive logical blocks has physical blocks of its own, up to a limit, and a page map within them. Nothing is moved
-//! between regions and no hot data are looked for.
+//! consecutive logical blocks has its own physical blocks, up to a limit, and a page map within them. No data move
+//! between regions, and there is no detection of hot data.
 //!
 //! The paper gives neither the unit's size nor its limit nor when blocks are collected: the defaults here are choices, and the
 //! limit is explained with [`crate::region::log::Units`].
@@ -28,7 +28,7 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `unitmap`.
     pub struct Parameters {
-        /// Logical blocks of a unit; 0: 8, doubled while there are as many units as spare blocks. Fig. 4 has 1 and 2.
+        /// Logical blocks of a unit; 0: 8, doubled until there are fewer units than spare blocks. Fig. 4 has 1 and 2.
         pub unit_blocks: u32 = 0, in 0..=65_536;
         /// Erased blocks at or below which units are collected before one of them takes another.
         pub reserve_blocks: u32 = 2, in 1..=1024;

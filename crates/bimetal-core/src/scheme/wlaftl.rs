@@ -102,7 +102,7 @@ impl Wlaftl {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Too few blocks in either, or a threshold above its bound.
+    /// Too few blocks in either region, or a threshold above its bound.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let Parameters { threshold, threshold_max, .. } = parameters;
         if threshold > threshold_max {

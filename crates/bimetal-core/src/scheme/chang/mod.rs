@@ -83,7 +83,7 @@ impl Chang {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Too few blocks in either, or a parameter that does not suit the device.
+    /// Too few blocks in either region, or a parameter that does not suit the device.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let [fast, .., slow] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
         let settings = BlockMapSettings {

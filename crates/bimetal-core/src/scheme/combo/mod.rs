@@ -175,7 +175,7 @@ impl Combo {
     /// A scheme with its log in the device's first region, in front of its last, `slow`.
     ///
     /// # Errors
-    /// Too few blocks in either.
+    /// Too few blocks in either region.
     pub fn new(shape: &Shape, slow: &SlowRegion, settings: &ComboSettings) -> Result<Self, String> {
         let [fast, .., _] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
         let unit_blocks = slow.unit_blocks();

@@ -1,4 +1,4 @@
-//! Small devices in all shapes that schemes ask for, with sound blocks and with failing ones.
+//! Small devices in all shapes that schemes require, with sound blocks and with failing ones.
 
 use super::Media;
 use crate::chip::{self, Chip};
@@ -10,10 +10,10 @@ use crate::units::Geometry;
 /// Page bytes, pages per block, blocks.
 type Layout = (u32, u32, u32);
 
-/// A small device in the shapes that schemes ask for.
+/// A small device in the shapes that schemes require.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
-    /// What is special about it.
+    /// Its special property.
     pub name: &'static str,
     logical_bytes: u64,
     fast: Layout,
@@ -26,7 +26,7 @@ const SOUND: Faults = Faults { program_fail_ppm: 0, erase_fail_ppm: 0, factory_b
 const FAULTY: Faults =
     Faults { program_fail_ppm: 100, erase_fail_ppm: 2000, factory_bad_ppm: 10_000, replacement_blocks: 1000 };
 
-/// Devices of a few MiB; the slow regions have a little more than the spare area that any scheme asks for.
+/// Devices of a few MiB; the slow regions have a little more than the spare area that any scheme requires.
 pub const DEVICES: &[Device] = &[
     Device {
         name: "small pages in front of larger ones",
@@ -64,7 +64,7 @@ pub const DEVICES: &[Device] = &[
 
 fn chip_of(name: &str, (page_bytes, pages_per_block, _): Layout) -> Chip {
     let mut chip = chip::find(name).unwrap_or_else(|| panic!("the catalogue has `{name}`"));
-    // Few cycles, so that runs go far beyond them.
+    // Few cycles, so that runs exceed them by far.
     (chip.page_bytes, chip.pages_per_block, chip.endurance) = (page_bytes, pages_per_block, chip.endurance / 1000);
     if let Some(mode) = &mut chip.slc_mode {
         mode.pages_per_block = pages_per_block / 2;
@@ -78,7 +78,7 @@ fn region_of(chip: &str, layout: Layout, blocks: u32, dies: u32) -> RegionShape 
 }
 
 impl Device {
-    /// What a scheme sees of it.
+    /// The device as a scheme sees it.
     pub fn shape(&self, regions: Regions) -> Shape {
         let fast = region_of("chang-slc", self.fast, self.fast.2, self.dies);
         let slow = region_of("chang-mlc", self.slow, self.slow.2, self.dies);
@@ -91,7 +91,7 @@ impl Device {
             Regions::One => vec![slow],
             Regions::FastAndSlow => vec![fast, slow],
             Regions::DualMode => vec![dual],
-            // Half as large as the disk, at most.
+            // At most half as large as the disk.
             Regions::FlashOverDisk => vec![region_of("chang-slc", self.fast, 2 * self.fast.2, self.dies)],
         };
         Shape { logical_sectors: self.logical_bytes / 512, regions, disks, seed: 1 }
@@ -99,7 +99,7 @@ impl Device {
 
     /// Its simulated media.
     pub(super) fn sim(&self, shape: &Shape) -> SimMedia {
-        // Equal parts of the data are on each disk, the first part on the first one.
+        // Each disk has an equal part of the data, the first disk the first part.
         let disks = shape.disks.len() as u64;
         let volume = |(index, drive): (u64, &Drive)| {
             let sectors = shape.logical_sectors * (index + 1) / disks - shape.logical_sectors * index / disks;

@@ -1,4 +1,4 @@
-//! The simplest model of a device: the version that each sector was last written with.
+//! The simplest model of a device: the last written version of each sector.
 
 use super::Media;
 use crate::media::Simulation;
@@ -6,12 +6,12 @@ use crate::part::random::below;
 use crate::request::{Op, Request};
 use crate::scheme::Scheme;
 
-/// What a sector must read as.
+/// Expected content of a sector.
 #[derive(Clone, Copy, PartialEq)]
 enum Content {
     /// Exactly this token.
     Token(u64),
-    /// Never written or trimmed: zeros, or what was there, or undefined next to data in the same page.
+    /// Never written, or trimmed: zeros, or the previous content, or undefined next to data in the same page.
     Free(u64),
 }
 
@@ -59,10 +59,10 @@ impl Model {
         Request { arrival_ns: 0, sector, sectors: sectors as u32, op, handle: 0 }
     }
 
-    /// Serves a request, and holds what a read gives against what was written.
+    /// Serves a request, and compares the result of a read with the written data.
     ///
     /// # Errors
-    /// The first sector that reads as something else.
+    /// The first sector with wrong content.
     pub fn step(&mut self, media: &mut Media, scheme: &mut dyn Scheme<Media>, request: &Request) -> Result<(), String> {
         let now = media.end();
         media.begin(request, now);

@@ -1,4 +1,4 @@
-//! A scheme saved in the middle of its work and restored: nothing shows that it was interrupted.
+//! A scheme that is saved in the middle of its work and restored continues as without the interruption.
 
 use super::{Case, DEVICES, Device, Model, Pairs, Running, Subject, named, owned};
 use crate::media::{SimMedia, Simulation};
@@ -7,7 +7,7 @@ use crate::save::{self, Chunks, Image, Save, read_image};
 use crate::scheme::{BuildError, Metrics, Scheme};
 
 impl Running {
-    /// Everything there is: of the scheme, of the media with their ledger, and the scheme's figures.
+    /// The complete state: the scheme, the media with their ledger, and the scheme's figures.
     fn state(&self) -> (Vec<u8>, Vec<u8>, Metrics) {
         let (mut scheme, mut media, mut metrics) = (Vec::new(), Vec::new(), Metrics::default());
         self.scheme.save(&mut scheme);
@@ -16,7 +16,7 @@ impl Running {
         (scheme, media, metrics)
     }
 
-    /// The same device as it comes back from its saved state.
+    /// The same device, restored from its saved state.
     fn restored(&self, subject: &Subject, device: &Device, settings: Pairs<'_>) -> Self {
         let shape = device.shape(subject.spec.regions);
         let (scheme, media, _) = self.state();
@@ -30,7 +30,8 @@ impl Running {
     }
 }
 
-/// Saves and restores the scheme after some requests, and serves as many again: with and without that it comes to the same bytes.
+/// Saves and restores the scheme after some requests, and serves the same number again: the final bytes are the same
+/// with and without that.
 pub fn goes_on_when_restored(subject: &Subject, device: &Device, settings: Pairs<'_>, filled: bool, requests: u64) {
     Case { subject, device, settings, filled, seed: 21 }.run(|mut running| {
         running.serve(requests);
@@ -42,8 +43,8 @@ pub fn goes_on_when_restored(subject: &Subject, device: &Device, settings: Pairs
     });
 }
 
-/// Writes an image of the scheme's state while it serves requests: it has the state in which it was begun, as if that had been saved at
-/// once. A table that is not the scheme's own, but made while it is saved, would be missing.
+/// Writes an image of the scheme's state while it serves requests: the image has the state of its beginning, as if that
+/// had been saved at once. A table that is made only while the scheme is saved would be missing.
 pub fn is_imaged_while_it_serves(subject: &Subject, device: &Device, settings: Pairs<'_>, filled: bool, requests: u64) {
     Case { subject, device, settings, filled, seed: 21 }.run(|mut running| {
         running.serve(requests);
@@ -76,7 +77,7 @@ fn refused(subject: &Subject, device: &Device, bytes: &[u8]) -> bool {
     matches!(restored, Err(BuildError::State { .. }))
 }
 
-/// Saved on one device, a scheme can be restored on that and on no other.
+/// The state of a scheme can be restored on the device on which it was saved and on no other.
 pub fn refuses_states_of_other_devices(subject: &Subject) {
     let bytes = saved_state(subject, 100);
     assert!(!refused(subject, &DEVICES[0], &bytes), "{}", subject.spec.name);
@@ -85,13 +86,13 @@ pub fn refuses_states_of_other_devices(subject: &Subject) {
     }
 }
 
-/// What another scheme saved on the same device is refused.
+/// The state of another scheme on the same device is refused.
 pub fn refuses_states_of(subject: &Subject, other: &Subject) {
     let refused = refused(subject, &DEVICES[0], &saved_state(other, 100));
     assert!(refused, "`{}` took the state of `{}`", subject.spec.name, other.spec.name);
 }
 
-/// A state that lacks its end is refused.
+/// A state whose end is cut off is refused.
 pub fn refuses_cut_states(subject: &Subject) {
     let bytes = saved_state(subject, 1000);
     let mut seed = 4;
@@ -101,7 +102,7 @@ pub fn refuses_cut_states(subject: &Subject) {
     }
 }
 
-/// Damages bytes: a bit, a number, or two places that change.
+/// Damages bytes: a bit, a byte, a number, or two bytes that are swapped.
 fn damage(bytes: &mut [u8], seed: &mut u64) {
     let mut draw = |bound: usize| below(seed, bound as u64) as usize;
     let (at, other) = (draw(bytes.len()), draw(bytes.len()));
@@ -128,8 +129,8 @@ fn serve(media: &mut SimMedia, scheme: &mut dyn Scheme<SimMedia>, model: &mut Mo
     }
 }
 
-/// Neither a scheme nor media that came from damaged bytes may panic, then or later. What they serve may be nonsense, which
-/// checked media would not stand: these are simulated.
+/// Neither a scheme nor media restored from damaged bytes may panic, then or later. They may return wrong data, which
+/// checked media would refuse: these media are simulated.
 pub fn survives_damaged_states(subject: &Subject) {
     let device = &DEVICES[0];
     let shape = device.shape(subject.spec.regions);

@@ -132,7 +132,7 @@ impl<A: Admission> FifoLog<A> {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Too few blocks in either.
+    /// Too few blocks in either region.
     pub fn over(shape: &Shape, admission: A, settings: FifoLogSettings) -> Result<Self, String> {
         let [fast, .., slow] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
         let (log, slow_geometry) = (fast.geometry, slow.geometry);

@@ -72,11 +72,11 @@ pub trait Steering: std::fmt::Debug + Send + Serialize {
 pub struct HybridSettings {
     /// Which writes go to the fast SSD.
     pub reading: Reading,
-    /// Utilisation of the fast SSD at first, from 0 to 1.
+    /// Initial utilisation of the fast SSD, from 0 to 1.
     pub utilisation: f64,
-    /// Pages too many in the fast SSD that a write sends down beside the one that it takes the place of.
+    /// Pages that a write demotes in addition to the one that it replaces, while the fast SSD has more than its target.
     pub excess_pages: u32,
-    /// Page writes after which a page too many goes down at idle.
+    /// Age of a page, in page writes, above which idle time demotes it while the fast SSD has more than its target.
     pub timeout: u64,
     /// Erased blocks of a die at or below which either SSD collects it.
     pub gc_free_blocks: u32,
@@ -120,7 +120,7 @@ impl<S: Steering> HybridSsd<S> {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Regions that cannot hold the data together.
+    /// Regions that together cannot hold the data.
     pub fn over(shape: &Shape, settings: HybridSettings, steering: impl FnOnce(&Pair) -> S) -> Result<Self, String> {
         if settings.reading == Reading::HotSet && settings.classifier.sample_rate < 1.0 {
             return Err("reading hot_set asks of every page whether it is hot; set curve to exact".into());
@@ -243,7 +243,7 @@ impl<M: Media, S: Steering> Scheme<M> for HybridSsd<S> {
         }
     }
 
-    /// Pages that are too many in the fast SSD and have not been written for long go down.
+    /// Demotes pages that were not written for long, while the fast SSD has more than its target.
     fn idle(&mut self, media: &mut M, budget_pages: u32) {
         for _ in 0..budget_pages {
             let Some((slot, written_at)) = self.pair.oldest() else { return };

@@ -86,7 +86,7 @@ impl Pair {
     /// Erased SSDs: the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Regions that cannot hold the data together, and what to do.
+    /// Regions that together cannot hold the data, with a remedy.
     pub fn new(shape: &Shape, settings: Collection) -> Result<Self, String> {
         let [fast, .., slow] = shape.regions.as_slice() else { return Err("it needs a fast and a slow region".into()) };
         let endurance = (fast.chip.endurance, slow.chip.endurance);

@@ -20,11 +20,12 @@ const SHARED: SchemeSpec = SchemeSpec {
 presets! {
     Family, SHARED;
 
-    /// A cache of fixed size. Samsung's TurboWrite of 2013 is the model: 3 GB in front of 120 GB up to 12 GB in front of 1 TB of TLC; the
-    /// drive writes at the speed of SLC until the cache is full and from then on at that of TLC, and moves the data down when it is idle
-    /// (AnandTech, *Samsung SSD 840 EVO review*, July 2013). How the blocks are managed is a reading.
+    /// A cache of fixed size. Samsung's TurboWrite of 2013 is the model: 3 GB in front of 120 GB up to 12 GB in front
+    /// of 1 TB of TLC; the drive writes at the speed of SLC until the cache is full and then at that of TLC, and moves
+    /// the data down when it is idle (AnandTech, *Samsung SSD 840 EVO review*, July 2013). The management of the blocks
+    /// is our interpretation.
     ///
-    /// The cache's blocks stay the cache's: they wear at their own pace, in the endurance of SLC mode.
+    /// The cache always has the same blocks: they wear separately, with the endurance of SLC mode.
     pub mod pslc_static::PslcStatic {
         name: "pslc-static",
         summary: "drive of today: page map behind a write cache of fixed size in SLC mode, emptied when full or idle",
@@ -37,9 +38,9 @@ presets! {
         SlcCached::with(shape, size, CacheSettings { exchange_period: 0, ..family.settings_of() })
     }
 
-    /// A cache of the blocks that hold no data. While little is stored, most of the drive is cache; it shrinks as the drive fills, down to
-    /// a part that is kept for it. Drives of TLC and QLC have worked so since about 2015; none of their makers says how. What this
-    /// scheme does is a reading.
+    /// A cache of the blocks without data. While little is stored, most of the drive is cache; the cache shrinks as the
+    /// drive fills, down to a part that is kept for it. Drives of TLC and QLC have worked like this since about 2015;
+    /// no maker publishes how. The policy of this scheme is our interpretation.
     pub mod pslc_dynamic::PslcDynamic {
         name: "pslc-dynamic",
         summary: "drive of today: page map behind a write cache in SLC mode that takes all blocks without data",
@@ -59,40 +60,43 @@ crate::parameters! {
     SHARED.name;
     /// Parameters of the family.
     pub struct Family {
-        /// Capacity that the cache always has, however full the drive is, in bytes of the native mode; 0: all beyond the usual
-        /// spare area.
+        /// Capacity that the cache always has, even on a full drive, in bytes of the native mode; 0: all beyond the
+        /// usual spare area.
         pub budget: ByteSize = ByteSize(0);
-        /// Usual spare area where `budget` is 0, in percent of the logical capacity, and at least what collection takes.
+        /// Usual spare area if `budget` is 0, in percent of the logical capacity; at least as much as collection takes.
         pub usual_spare_percent: f64 = 5.0, in 0.0..=100.0;
-        /// Blocks that the cache takes at most, in percent of all blocks; it has those of `budget` in any case.
+        /// Largest size of the cache, in percent of all blocks; never less than `budget`.
         pub cache_percent_max: f64 = 100.0, in 0.0..=100.0;
-        /// Logical pages with data, in percent, from which on the cache shrinks from `cache_percent_max`. With
-        /// `shrink_to_percent` 0, too: from when the data fill all blocks in SLC mode.
+        /// Logical pages with data, in percent, from which on the cache shrinks from `cache_percent_max`. If this and
+        /// `shrink_to_percent` are 0: when the data fill all blocks in SLC mode.
         pub shrink_from_percent: f64 = 0.0, in 0.0..=100.0;
-        /// Logical pages with data, in percent, at which it has shrunk to `budget`, in a straight line. It never takes blocks
-        /// with data. 0: a full drive.
+        /// Logical pages with data, in percent, at which the cache has shrunk to `budget`, in a straight line; 0: a
+        /// full drive. The cache never takes blocks with data.
         pub shrink_to_percent: f64 = 0.0, in 0.0..=100.0;
-        /// What a write does that finds the cache full: wait until the oldest data are folded, go past the cache as in the 840 EVO,
-        /// or go past it until no erased block is left and wait from then on, which a fixed cache never comes to.
+        /// What a write does if the cache is full: `fold` waits until the oldest data are folded; `direct` bypasses the
+        /// cache, as in the 840 EVO; `direct-then-fold` bypasses it until no erased block is left and then waits, which
+        /// never happens with a fixed cache.
         pub when_full: WhenFull = WhenFull::Fold;
-        /// Whether data are folded a page at a time, ahead of need, so that no request waits for a whole block; `false`: a block
-        /// at once when one is needed.
+        /// Whether data are folded page by page, ahead of need, so that no request waits for a whole block; `false`: a
+        /// whole block when one is needed.
         pub fold_in_steps: bool = true;
-        /// Whether idle time is used to fold the cache; `false`: data stay for reads until the space is needed.
+        /// Whether idle time is used to fold the cache; `false`: data stay in the cache for reads until the space is
+        /// needed.
         pub idle_fold: bool = true;
-        /// Blocks with data at or below which it is not, in percent of those that the cache may have.
+        /// Number of blocks with data at which folding in idle time ends, in percent of the blocks that the cache may
+        /// have.
         pub idle_fold_percent: f64 = 0.0, in 0.0..=100.0;
-        /// Blocks with data above which idle time is used to fold, down to `idle_fold_percent`: WriteBooster's flush is asked for
-        /// where little of its buffer is available. In percent of those that the cache may have; 0: as `idle_fold_percent`.
+        /// Number of blocks with data above which folding in idle time begins, in percent of the blocks that the cache
+        /// may have: WriteBooster asks for a flush when little of its buffer is available. 0: as `idle_fold_percent`.
         pub idle_fold_start_percent: f64 = 0.0, in 0.0..=100.0;
-        /// Page copies for which there must be time: the drive does not begin to fold in shorter breaks.
+        /// Shortest idle time that is used to fold, in page copies.
         pub idle_fold_min_pages: u32 = 0, in 0..=1_000_000;
-        /// Blocks that are folded from one that is exchanged for a block of the main area to the next, so that all blocks
-        /// wear alike; 0: never.
+        /// Number of folded blocks after which a block is exchanged for one of the main area, so that all blocks wear
+        /// evenly; 0: never.
         pub exchange_period: u32 = 64, in 0..=1_000_000;
         /// Erased blocks of a die at or below which its main area is collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
-        /// Whether idle time that is left is used to collect up to twice `gc_free_blocks`.
+        /// Whether the remaining idle time is used to collect up to twice `gc_free_blocks`.
         pub idle_gc: bool = false;
     }
 }

@@ -1,4 +1,4 @@
-//! Folding: when the oldest data of the cache move to the main area, and in which steps.
+//! Folding: when, and in which steps, the oldest data of the cache move to the main area.
 
 use super::{SlcCached, WhenFull};
 use crate::media::{Cause, Media};
@@ -6,7 +6,7 @@ use crate::region::Space;
 use crate::units::Ppa;
 
 impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
-    /// Whether nothing of the tail block is valid any more.
+    /// Whether the tail block has no valid data left.
     #[inline]
     pub(super) fn tail_is_folded(&self) -> bool {
         self.fold_page == self.tiers.fast.slots().pages_per_block()
@@ -19,7 +19,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         Some(self.tiers.slow.geometry().ppa(tail, self.fold_page))
     }
 
-    /// Goes on to the next page of the tail block with valid data.
+    /// Skips the pages of the tail block without valid data.
     pub(super) fn skip_invalid_pages(&mut self) {
         while self.next_fold_page().is_some_and(|page| !self.tiers.fast.slots().is_valid(page)) {
             self.fold_page += 1;
@@ -33,7 +33,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// Folds a page of the tail block, the next one. Returns the number of pages programmed.
+    /// Folds `page`, the next one of the tail block. Returns the number of pages programmed.
     fn fold<M: Media>(&mut self, media: &mut M, page: Ppa) -> u32 {
         let slots = self.tiers.fast.slots();
         let first = slots.first_slot(page);
@@ -56,15 +56,15 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         programs
     }
 
-    /// The tail block is folded: it is erased, and opened again after all that are erased already or given to the main
-    /// area, if that needs it or the block is to be exchanged.
+    /// The tail block is folded: it is erased and reused after the blocks that are already erased, or given to the main
+    /// area if that needs it or if the block is to be exchanged.
     pub(super) fn finish_tail<M: Media>(&mut self, media: &mut M) {
         self.fold_page = 0;
         if DYNAMIC && self.blocks > self.least && (self.slack_pages(self.ahead_pages()) < 0 || self.is_above_curve()) {
             self.give_back_tail(media);
         } else if DYNAMIC && self.is_exchange_due() {
             self.give_back_tail(media);
-            // At least the die that got a block back can spare one.
+            // At least the die that got a block back can lend one.
             self.borrow(media);
         } else if let Some(tail) = self.ring.tail() {
             self.tiers.fast.erase(media, tail, Cause::Gc);
@@ -72,7 +72,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// Counts a folded block.
+    /// Counts a folded block. Returns whether a block is to be exchanged.
     fn is_exchange_due(&mut self) -> bool {
         let period = self.settings.exchange_period;
         self.until_exchange = if self.until_exchange > 1 { self.until_exchange - 1 } else { period };
@@ -91,13 +91,13 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// Whether folding is behind: less is left to be written than is to be kept in reserve, where a tail block that is
-    /// folded in part counts in part.
+    /// Whether folding is behind: fewer erased pages are left than the reserve requires. A tail block that is folded in
+    /// part counts in part.
     fn is_behind(&self) -> bool {
         let waits = self.settings.when_full == WhenFull::Fold;
         let slots = self.tiers.fast.slots();
         let erased = i64::from(self.ring.open_pages()) + i64::from(self.ring.erased() * slots.pages_per_block());
-        // All open blocks are full at the same time, and as many are opened next.
+        // All open blocks become full at the same time, and as many are opened next.
         let reserve = self.ring.width().min(self.blocks.saturating_sub(self.ring.width()));
         let reserve = i64::from(reserve * slots.pages_per_block());
         let is_least = !DYNAMIC || self.blocks == self.least;
@@ -108,7 +108,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         if is_least && slack < self.native_pages() {
             return erased + i64::from(self.fold_page) < reserve;
         }
-        // In native pages times the pages of a block in SLC mode.
+        // In native pages, multiplied by the pages of a block in SLC mode.
         let (gain, slc_pages) = self.gain_of_a_page();
         let room = slack * slc_pages + i64::from(self.fold_page) * gain;
         if waits {
@@ -118,7 +118,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// Folds while the host is idle, as far as `budget_pages` page copies allow. Returns how many are left.
+    /// Folds while the host is idle, within `budget_pages` page copies. Returns the rest of the budget.
     pub(super) fn fold_while_idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
         let mut budget_pages = budget_pages;
         if !self.settings.idle.is_on || budget_pages < self.settings.idle.min_pages {
@@ -137,7 +137,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         budget_pages
     }
 
-    /// Whether idle time goes into folding the tail block.
+    /// Whether idle time is used for folding the tail block.
     fn is_to_be_folded(&mut self) -> bool {
         let idle = &self.settings.idle;
         let percent = if self.is_idle_folding { idle.to_percent } else { idle.from_percent.max(idle.to_percent) };
@@ -149,7 +149,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
     /// Checks that folded blocks hold no valid data.
     ///
     /// # Errors
-    /// It does, or there are not as many pages.
+    /// They hold valid data, or the block has fewer pages.
     pub(super) fn check_fold_page(&self) -> Result<(), String> {
         let slots = self.tiers.fast.slots();
         let is_folded = |tail, page| !slots.is_valid(self.tiers.slow.geometry().ppa(tail, page));

@@ -1,47 +1,51 @@
-//! A drive that writes with one bit per cell first: the common base of `pslc-static` and `pslc-dynamic`.
+//! A drive that first writes with one bit per cell: the common base of `pslc-static` and `pslc-dynamic`.
 //!
 //! ```text
 //!  host ──▶ cache: blocks in SLC mode, written and emptied in turn ──fold──▶ main area: blocks in native mode, page-mapped
 //!    └──────────────────── directly, if so configured, while the cache is full ──────────▲
 //! ```
 //!
-//! Both are one region: cache and main area share dies and channels, so that folding contends with the host. The cache is
-//! a [`Ring`] with an open block on each die where it has blocks enough; a page takes up to a page of one write, in units
-//! of 4 KiB. Blocks of the cache are lent by the main area's [`Log`]. Folding a page of the cache moves each unit
-//! in it down together with all others of its slow page that the cache holds; what is missing is read from the old slow
+//! Both are one region: cache and main area share dies and channels, so that folding contends with the host. The cache
+//! is a [`Ring`] with an open block on each die if it has enough blocks; a page takes up to a page of one write, in
+//! units of 4 KiB. Blocks of the cache are lent by the main area's [`Log`]. Folding a page of the cache moves each unit
+//! in it down together with all others of its slow page that are in the cache; missing units are read from the old slow
 //! page.
 //!
-//! The policies, by the names that they go by:
+//! The policies, by their usual names:
 //!
-//! - **Static cache** (TurboWrite of the 840 EVO, WriteBooster with a dedicated buffer): `least` blocks, for ever.
-//! - **Dynamic cache** ("dynamic SLC", "Intelligent TurboWrite"): `least` blocks, and such as hold no data, as a [`Curve`] of
-//!   how full the drive is allows. The curve is published for the Intel 660p. By default it has all blocks until their data
-//!   fill them in SLC mode, and falls in a straight line to `least` on a full drive. The usual spare area is never taken.
-//! - **Fold first** (`when_full=fold`: Crucial T500, Intel 600p): all writes go to the cache; while it is full, each waits for
-//!   folding. Of `bits` folded blocks one goes to the main area for their data, the others are written again.
-//! - **Direct** (`direct`: 840 EVO, WD SN550): a full cache is passed by. With a fixed cache there are two levels of speed.
-//! - **Direct, then fold** (`direct-then-fold`: drives with Maxio and InnoGrit controllers): three levels. x blocks in SLC mode
-//!   and y native ones are written until there is none left; then folding the cache makes room. `direct` differs in that a
-//!   dynamic cache above its curve is folded down to it before that.
-//! - **Folding in steps** (`fold_in_steps`): no request waits for a whole block. The tail block is folded page by page, as
-//!   fast as the host's writes use up the erased blocks and the room that are left ([`fold`]).
-//! - **Flush in idle time** (WriteBooster's flush during hibernation): begins where more than `idle_fold_start_percent` of the
-//!   cache has data, since WriteBooster asks for a flush when little of its buffer is available, and goes on down to
-//!   `idle_fold_percent`. Breaks of less than `idle_fold_min_pages` page copies are left alone. Without it data stay for reads.
+//! - **Static cache** (TurboWrite of the 840 EVO, WriteBooster with a dedicated buffer): always `least` blocks.
+//! - **Dynamic cache** ("dynamic SLC", "Intelligent TurboWrite"): `least` blocks, and blocks without data, up to the
+//!   number that a [`Curve`] allows for the fill level of the drive. The curve is published for the Intel 660p. By
+//!   default it allows all blocks until their data fill them in SLC mode, and falls in a straight line to `least` on a
+//!   full drive. The usual spare area is never taken.
+//! - **Fold first** (`when_full=fold`: Crucial T500, Intel 600p): all writes go to the cache; while it is full, each
+//!   waits for folding. Of `bits` folded blocks, one goes to the main area for their data, and the others are written
+//!   again.
+//! - **Direct** (`direct`: 840 EVO, WD SN550): a full cache is bypassed. With a fixed cache there are two levels of
+//!   speed.
+//! - **Direct, then fold** (`direct-then-fold`: drives with Maxio and InnoGrit controllers): three levels. Blocks in
+//!   SLC mode and then native ones are written until none is left; then folding the cache makes room. With `direct`, a
+//!   dynamic cache above its curve is folded down to the curve before that.
+//! - **Folding in steps** (`fold_in_steps`): no request waits for a whole block. The tail block is folded page by
+//!   page, as fast as the host's writes use up the remaining erased blocks and room ([`fold`]).
+//! - **Flush in idle time** (WriteBooster's flush during hibernation): begins when more than
+//!   `idle_fold_start_percent` of the cache has data, since WriteBooster asks for a flush when little of its buffer is
+//!   available, and continues down to `idle_fold_percent`. Breaks of less than `idle_fold_min_pages` page copies are
+//!   not used. Without it data stay for reads.
 //! - **Overwritten data** are never folded.
 //!
 //! **Folding always finds room.** The main area's dies have room for `(blocks - lent - 3 dies) x pages per block` pages
-//! (open blocks of two streams and an erased one), and `blocks - least - logical blocks >= 3 dies` is asked of the device: with
-//! `least` blocks lent every logical page fits. A larger cache always leaves room for what the main area holds and for
-//! folding the tail block: two pages for each page of it, since a page holds units of one write, or all pages that are in the
-//! cache only if those are fewer. Folding a block gives back more than that, so the next one can be folded as well. A write
-//! that takes room makes the cache smaller before its data are placed.
+//! (3 per die: open blocks of two streams and an erased one), and the device must have `blocks - least - logical blocks
+//! >= 3 dies`: with `least` blocks lent every logical page fits. A larger cache always leaves room for the data of the
+//! main area and for folding the tail block: two pages for each page of it, since a page holds units of one write, or
+//! all pages that are only in the cache if those are fewer. Folding a block gives back more than that, so the next one
+//! can be folded as well. A write that takes room makes the cache smaller before its data are placed.
 //!
-//! A block changes modes by being erased: in SLC mode when it comes to the cache, natively when it goes back. Blocks that
-//! the cache has from the beginning come erased natively and are erased once more when they are first used.
+//! A block changes its mode when it is erased: to SLC mode when it goes to the cache, to native mode when it goes back.
+//! Blocks that the cache has from the beginning are erased natively and are erased once more at their first use.
 //!
-//! Blocks of a fixed cache wear by themselves. A dynamic one exchanges a block now and then even if its size stays the
-//! same, so that the wear of both modes is shared by all blocks.
+//! Blocks of a fixed cache wear separately. A dynamic one exchanges a block at times even if its size stays the same,
+//! so that the wear of both modes is shared by all blocks.
 
 pub mod family;
 mod fold;
@@ -82,35 +86,35 @@ struct Counts {
     mode_changes: u64,
 }
 
-/// The state of a drive whose cache has a fixed number of blocks or, if `DYNAMIC`, takes those that hold nothing.
+/// The state of a drive whose cache has a fixed number of blocks or, if `DYNAMIC`, takes blocks without data.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SlcCached<const DYNAMIC: bool> {
     tiers: Tiers<Log>,
     ring: Ring,
     #[serde(with = "crate::save::fixed")]
     settings: CacheSettings,
-    /// Blocks that the cache has at least.
+    /// Least number of blocks of the cache.
     #[serde(with = "crate::save::fixed")]
     least: u32,
-    /// How many more it may have, by how full the drive is.
+    /// Number of further blocks that it may have, by the fill level of the drive.
     #[serde(with = "crate::save::fixed")]
     curve: Curve,
-    /// Blocks that it has.
+    /// Number of blocks of the cache.
     blocks: u32,
-    /// Erased blocks in front of the ring that have never been used, so that they are not in SLC mode yet.
+    /// Erased blocks in front of the ring that were never used, and so are not in SLC mode yet.
     unused: u32,
-    /// Page of the tail block from which on it is not folded yet.
+    /// First page of the tail block that is not folded yet.
     fold_page: u32,
-    /// Logical pages of which either area has anything; counted if `DYNAMIC`.
+    /// Logical pages with data in either area; counted if `DYNAMIC`.
     mapped_pages: u32,
-    /// Blocks that all logical pages take.
+    /// Number of blocks that all logical pages take.
     #[serde(with = "crate::save::fixed")]
     logical_blocks: u32,
-    /// Die that is asked next for a block.
+    /// Die that is asked for the next block.
     lending_die: u32,
-    /// Blocks to be folded until one is exchanged.
+    /// Number of blocks to be folded until one is exchanged.
     until_exchange: u32,
-    /// Whether idle time is used to fold until few enough blocks have data.
+    /// Whether idle time is being used to fold, until few enough blocks have data.
     is_idle_folding: bool,
     counts: Counts,
 }
@@ -132,7 +136,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         let id = RegionId((shape.regions.len() - 1) as u8);
         let capacity = Capacity { lent: least, ..Capacity::whole(&geometry, logical_pages) };
         let slow = Log::with(id, geometry, capacity, settings.collection, |_| HostAndCopied)?;
-        // A cache of fixed size has the first blocks for good: no table need be larger.
+        // A fixed cache always has the first blocks: the tables need not be larger.
         let known = if DYNAMIC { geometry.blocks } else { least };
         let curve = size.curve(&geometry, slow.logical_pages(), least, mode.pages_per_block)?;
         let table = Geometry::new(geometry.page_bytes, geometry.pages_per_block, known, 1)?;
@@ -160,7 +164,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         })
     }
 
-    /// Whether either area has anything of a logical page.
+    /// Whether either area has data of a logical page.
     #[inline]
     fn is_mapped(&self, logical: u32) -> bool {
         let per_page = self.tiers.units_per_slow_page();
@@ -209,7 +213,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// The cache's next page; none if it is full and the write is to go past it.
+    /// The cache's next page; `None` if the cache is full and the write bypasses it.
     #[inline]
     fn next_page<M: Media>(&mut self, media: &mut M) -> Option<Ppa> {
         if self.ring.needs_block() {
@@ -224,7 +228,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
             self.ring.set_width(self.tiers.slow.geometry().dies.min(self.allowed_blocks()));
         }
         while self.ring.erased() == 0 && !self.grow(media) {
-            // Pages that other open blocks still have come first.
+            // Pages that are left in other open blocks come first.
             if self.ring.skip_full() {
                 return Some(());
             }
@@ -265,8 +269,8 @@ impl<M: Media, const DYNAMIC: bool> Scheme<M> for SlcCached<DYNAMIC> {
         let unit = |request: &Request| self.tiers.units().page_of(request.sector).0;
         let (far_unit, near_unit) = (unit(far), unit(near));
         self.tiers.prefetch_slots(far_unit, near_unit);
-        // Other than for its slot, a small write does not look at the main area's map, unless it may be the first to its
-        // page; a large one makes what is there invalid.
+        // A small write only looks up its slot, and not the main area's map, unless it may be the first to its page; a
+        // large write invalidates the page in the main area.
         let page_sectors = self.tiers.slow.geometry().page_sectors();
         let is_unmapped = DYNAMIC && self.mapped_pages < self.tiers.slow.logical_pages();
         if is_unmapped || far.sectors >= page_sectors || far.op != Op::Write {

@@ -1,4 +1,4 @@
-//! How large the cache is: which blocks it may take from the main area, and when it gives them back.
+//! Size of the cache: which blocks it may take from the main area, and when it gives them back.
 
 use super::{SlcCached, WhenFull};
 use crate::media::{Cause, CellMode, Media};
@@ -16,12 +16,12 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         self.least + pages as u32 / self.tiers.slow.geometry().pages_per_block
     }
 
-    /// Pages of native blocks that hold none of the main area's data and that folding the tail block does not take.
+    /// Pages of native blocks without the data of the main area and the pages that folding the tail block takes.
     pub(super) fn free_pages(&self) -> i64 {
         let occupied = self.tiers.slow.occupied() as i64;
         let only_in_cache = i64::from(self.mapped_pages) - occupied;
         let pages_per_block = self.native_pages();
-        // Were folding a block to take more than a block, all data of the cache had to fit at once.
+        // If folding a block took more than a block, all data of the cache would have to fit at once.
         let taken = if self.taken_by_tail(0) > pages_per_block {
             only_in_cache
         } else {
@@ -30,8 +30,8 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         i64::from(self.logical_blocks) * pages_per_block - occupied - taken
     }
 
-    /// Pages that folding a full block from `page` on programs at most: what a page of the cache holds was written at once,
-    /// so it belongs to two pages at most.
+    /// Largest number of pages that folding a full block from `page` on programs: the content of a page of the cache
+    /// was written at once, so it belongs to two pages at most.
     fn taken_by_tail(&self, page: u32) -> i64 {
         let fast = &self.tiers.fast;
         let pages = i64::from(fast.slots().pages_per_block() - page);
@@ -43,12 +43,13 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         i64::from(self.tiers.slow.geometry().pages_per_block)
     }
 
-    /// Native pages of the blocks that the cache has beyond its least.
+    /// Native pages of the blocks of the cache beyond `least`.
     pub(super) fn held_pages(&self) -> i64 {
         i64::from(self.blocks - self.least) * self.native_pages()
     }
 
-    /// Native pages of the room that the cache leaves; negative: by which it is too large. `ahead_pages` are left alone.
+    /// Native pages of room that the cache leaves, without `ahead_pages`; if negative, the cache is too large by this
+    /// number.
     pub(super) fn slack_pages(&self, ahead_pages: i64) -> i64 {
         let free = self.free_pages();
         let limit = match self.settings.when_full {
@@ -58,24 +59,24 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         limit - ahead_pages - self.held_pages()
     }
 
-    /// Native pages that the cache may still take, were it as large as ever; see [`Self::slack_pages`].
+    /// Native pages by which the cache may still grow, up to its largest size; see [`Self::slack_pages`].
     pub(super) fn growth_pages(&self) -> i64 {
         self.slack_pages(self.ahead_pages()).min(i64::from(self.curve.most_pages) - self.held_pages())
     }
 
-    /// Native pages of room from which on the cache is folded ahead of need: those of a block.
+    /// Native pages of room below which the cache is folded ahead of need: those of a block.
     pub(super) fn ahead_pages(&self) -> i64 {
         if self.settings.fold_in_steps { self.native_pages() } else { 0 }
     }
 
-    /// What folding a page of the tail block brings beyond the room that [`Self::free_pages`] counts by then: its share
-    /// of the block.
+    /// Gain of folding a page of the tail block beyond the room that [`Self::free_pages`] counts by then: its share of
+    /// the block.
     pub(super) fn gain_of_a_page(&self) -> (i64, i64) {
         let taken = self.taken_by_tail(0);
         ((self.native_pages() - taken).max(0), i64::from(self.tiers.fast.slots().pages_per_block()))
     }
 
-    /// Whether the curve has the cache smaller than it is.
+    /// Whether the cache is larger than the curve allows.
     pub(super) fn is_above_curve(&self) -> bool {
         self.curve.pages(self.mapped_pages) < self.held_pages()
     }
@@ -91,7 +92,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// Makes room for the page that a unit is in, which is to be written past the cache.
+    /// Makes room for the page of a unit whose write bypasses the cache.
     pub(super) fn make_room_beside<M: Media>(&mut self, media: &mut M, unit: u32) {
         if self.tiers.slow.lookup(self.tiers.slow_page(unit)).is_some() {
             return;
@@ -101,7 +102,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// Takes a further block from the main area, if the cache may have one.
+    /// Takes another block from the main area, if the cache may have one.
     pub(super) fn grow<M: Media>(&mut self, media: &mut M) -> bool {
         let block = self.native_pages();
         let may_grow =
@@ -109,7 +110,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         may_grow && self.borrow(media)
     }
 
-    /// Takes a further block from the main area, of the next die that can spare one.
+    /// Takes another block from the main area, of the next die that can lend one.
     pub(super) fn borrow<M: Media>(&mut self, media: &mut M) -> bool {
         let dies = self.tiers.slow.geometry().dies;
         for _ in 0..dies {
@@ -130,7 +131,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         self.counts.mode_changes += 1;
     }
 
-    /// Gives an erased block of the cache back to the main area, or else the oldest one after folding it.
+    /// Gives an erased block of the cache back to the main area, or the oldest one after folding it.
     fn give_back<M: Media>(&mut self, media: &mut M) {
         match self.ring.remove_erased() {
             Some(block) if self.unused > 0 => {
@@ -147,7 +148,7 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
         }
     }
 
-    /// Gives the tail block, which is folded, back to the main area.
+    /// Gives the folded tail block back to the main area.
     pub(super) fn give_back_tail<M: Media>(&mut self, media: &mut M) {
         self.fold_page = 0;
         let tail = self.ring.remove_tail();

@@ -10,9 +10,9 @@ crate::choices! {
     pub enum WhenFull {
         /// The oldest block of the cache is folded first.
         Fold = "fold",
-        /// It goes to the main area. The cache is emptied in idle time, and as far as its size calls for.
+        /// The write goes to the main area. The cache is emptied in idle time, and as far as its size requires.
         Direct = "direct",
-        /// It goes to the main area as long as that has erased blocks; then the cache is folded for more.
+        /// The write goes to the main area while that has erased blocks; then the cache is folded for more.
         DirectThenFold = "direct-then-fold",
     }
 }
@@ -24,56 +24,57 @@ pub struct CacheSettings {
     pub when_full: WhenFull,
     /// Whether blocks are folded page by page ahead of need, or all at once when one is needed.
     pub fold_in_steps: bool,
-    /// Idle time.
+    /// Use of idle time.
     pub idle: IdleFold,
-    /// Blocks of a dynamic cache that are folded from one that is exchanged to the next; 0 exchanges none.
+    /// Number of folded blocks of a dynamic cache after which one is exchanged; 0: no exchange.
     pub exchange_period: u32,
     /// Collection of the main area.
     pub collection: Collection,
 }
 
-/// How idle time is used to empty the cache.
+/// Use of idle time for emptying the cache.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct IdleFold {
-    /// Whether it is.
+    /// Whether idle time is used.
     pub is_on: bool,
-    /// Share of the cache's blocks with data above which folding begins, in percent; [`Self::to_percent`] if that is more.
+    /// Share of the cache's blocks with data above which folding begins, in percent; [`Self::to_percent`] if that is
+    /// more.
     pub from_percent: f64,
-    /// Share down to which it goes on, in percent.
+    /// Share at which folding ends, in percent.
     pub to_percent: f64,
-    /// Page copies for which there must be time.
+    /// Shortest idle time that is used, in page copies.
     pub min_pages: u32,
 }
 
-/// How much of the region is the cache's, whatever the host has written.
+/// Size of the cache in the region.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// Bytes of native capacity; 0: all beyond the usual spare area.
     pub budget: ByteSize,
     /// Usual spare area, in percent of the logical capacity.
     pub usual_spare_percent: f64,
-    /// Blocks of a cache that grows, at most, in percent of all blocks.
+    /// Largest size of a cache that grows, in percent of all blocks.
     pub most_percent: f64,
-    /// How full the drive is when the cache begins to shrink and when it has shrunk to its least, in percent of the
-    /// logical pages. Both 0: it has all blocks until the data do not fit into them in SLC mode, and its least when the
-    /// drive is full.
+    /// Fill levels at which the cache begins to shrink and has shrunk to its least size, in percent of the logical
+    /// pages. Both 0: it has all blocks until the data do not fit into them in SLC mode, and its least size on a full
+    /// drive.
     pub shrink_percent: (f64, f64),
 }
 
-/// How large the cache may be by how full the drive is: a straight line, cut off above. Sizes are in pages of native blocks,
-/// beyond those that the cache has in any case.
+/// Largest size of the cache by the fill level of the drive: a straight line with an upper limit. Sizes are in pages of
+/// native blocks, beyond the blocks that the cache always has.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Curve {
-    /// Mapped logical pages at two points of the line; at the second it ends, at size 0.
+    /// Mapped logical pages at two points of the line, which ends at the second with size 0.
     points: (u32, u32),
-    /// Size at the first.
+    /// Size at the first point.
     from_pages: u32,
-    /// Size at most.
+    /// Largest size.
     pub most_pages: u32,
 }
 
 impl Curve {
-    /// The line at that number of mapped logical pages; before its first point it goes on upwards.
+    /// The line at this number of mapped logical pages; before its first point it continues upwards.
     pub fn line_pages(&self, mapped: u32) -> i64 {
         let (from, to) = self.points;
         match to.saturating_sub(mapped) {
@@ -83,18 +84,18 @@ impl Curve {
         }
     }
 
-    /// The size at that number of mapped logical pages.
+    /// The size at this number of mapped logical pages.
     pub fn pages(&self, mapped: u32) -> i64 {
         self.line_pages(mapped).min(i64::from(self.most_pages))
     }
 }
 
 impl Size {
-    /// Blocks of the cache on a region for `logical_pages` logical pages, each die of which is to keep
-    /// `gc_free_blocks` blocks erased. What is beyond the usual spare area is shared evenly among the dies.
+    /// Blocks of the cache on a region for `logical_pages` logical pages, each die of which keeps `gc_free_blocks`
+    /// blocks erased. The capacity beyond the usual spare area is shared evenly among the dies.
     ///
     /// # Errors
-    /// None are left for it.
+    /// No blocks are left for the cache.
     pub fn blocks(&self, geometry: &Geometry, logical_pages: u64, gc_free_blocks: u32) -> Result<u32, String> {
         let dies = u64::from(geometry.dies);
         let logical = logical_pages.div_ceil(u64::from(geometry.pages_per_block) * dies);
@@ -121,7 +122,7 @@ impl Size {
     /// The curve of a cache of at least `least` blocks of `slc_pages` pages each in SLC mode, on a region of `geometry`.
     ///
     /// # Errors
-    /// It would grow where the drive fills.
+    /// The cache would grow as the drive fills.
     pub fn curve(&self, geometry: &Geometry, logical_pages: u32, least: u32, slc_pages: u32) -> Result<Curve, String> {
         let (from, to) = match self.shrink_percent {
             (from, 0.0) if from > 0.0 => (from, 100.0),
@@ -140,7 +141,7 @@ impl Size {
         if to > 0.0 {
             return Ok(Curve { points: (pages(from), pages(to)), from_pages: most_pages, most_pages });
         }
-        // However large the part that is kept for the cache: data are folded before the drive is full, not all at once.
+        // However large `least` is: data are folded before the drive is full, not all at once.
         let fit = (u64::from(least) + u64::from(logical_blocks)) * u64::from(slc_pages);
         let from = fit.min(u64::from(logical_pages) * 3 / 4) as u32;
         Ok(Curve { points: (from, logical_pages), from_pages: logical_blocks * geometry.pages_per_block, most_pages })

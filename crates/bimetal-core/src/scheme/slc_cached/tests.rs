@@ -7,14 +7,14 @@ use crate::units::ByteSize;
 /// Pages of 16 KiB hold four units.
 const PAGE_SECTORS: u32 = 32;
 const LOGICAL_BLOCKS: u32 = 8;
-/// A block is folded when it is needed, not before.
+/// A block is folded when it is needed, not earlier.
 const AT_ONCE: (&str, &str) = ("fold_in_steps", "false");
 
 fn shape() -> Shape {
     shape_of(1)
 }
 
-/// That device `dies` times.
+/// This device with `dies` dies.
 fn shape_of(dies: u32) -> Shape {
     let mut chip = chip::find("tlc-3d-2021").unwrap();
     (chip.pages_per_block, chip.slc_mode.as_mut().unwrap().pages_per_block) = (12, 4);
@@ -127,7 +127,7 @@ fn folding_takes_along_what_the_cache_has_of_a_page_and_reads_the_rest() {
     // Of the next four, one has nothing valid left, one has unit 20.
     device.write(40, 4);
     assert_eq!((device.folded(), device.metric("folded_units")), ((5 + 3, 0, 3 + 3), 12 + 1 + 8));
-    // The page of unit 20 is in the main area now: what is written of it next is completed from there.
+    // The page of unit 20 is now in the main area: the next write to it is completed from there.
     device.serve(Op::Write, 20, 1);
     device.write(50, 11);
     device.write(70, 5);
@@ -144,7 +144,7 @@ fn a_full_cache_is_passed_by_and_given_room_by_what_is_overwritten() {
     device.write(0, 16);
     device.write(20, 3);
     assert_eq!((device.metric("direct_pages"), device.folded()), (3, (0, 0, 0)));
-    // Part of a page that the cache has: only its units are given up.
+    // Part of a page in the cache: only the written units are dropped.
     device.serve(Op::Write, 1, 2);
     assert_eq!((device.metric("direct_pages"), device.metric("cached_bytes")), (4, (64 - 2) * 4096));
     // All of the oldest block is superseded: it can be erased without folding.
@@ -231,7 +231,7 @@ fn blocks_of_a_dynamic_cache_are_exchanged_even_if_the_drive_is_full() {
         let mut device = dynamic(&[("exchange_period", period)]);
         device.media.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
         device.scheme.fill(&mut device.media);
-        // The same pages again and again: the main area alone would wear a few blocks only.
+        // The same pages again and again: the main area alone would wear only a few blocks.
         (0..400).for_each(|step| device.write(step * 3 % 12, 3));
         (device.metric("mode_changes"), device.media.ledger().erases[0].iter().filter(|&&erases| erases > 5).count())
     };
@@ -276,7 +276,7 @@ fn a_dynamic_cache_shrinks_in_steps() {
                 device.folded().2 - before
             })
             .collect();
-        // Three pages of the cache make room for two natively.
+        // Three pages of the cache make room for two native ones.
         let most = *folded[..300].iter().max().unwrap();
         assert!((1..=2).contains(&most), "{when_full}: {folded:?}");
         if when_full == "fold" {
@@ -288,7 +288,7 @@ fn a_dynamic_cache_shrinks_in_steps() {
 #[test]
 fn past_the_cache_until_no_block_is_left_and_folding_from_then_on() {
     let mut device = dynamic(&[("when_full", "direct-then-fold"), ("cache_percent_max", "40"), AT_ONCE]);
-    // The cache has six blocks of four pages; 6 of 8 + 4 blocks are left for data in all bits.
+    // The cache has six blocks of four pages; 6 of 8 + 4 blocks are left for native data.
     device.write(0, 24);
     assert_eq!((device.metric("cache_blocks"), device.metric("direct_pages")), (6, 0));
     let mut pages = 24;

@@ -1,4 +1,4 @@
-//! The fast tier: which unit the slots of the log's pages hold.
+//! The fast tier: the units in the slots of the log's pages.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ impl FastTier {
     /// `pages_per_block` pages in it.
     ///
     /// # Errors
-    /// More units than numbers.
+    /// Too many units for their numbers.
     pub fn new(
         region: RegionId,
         geometry: Geometry,
@@ -71,7 +71,7 @@ impl FastTier {
         self.erases
     }
 
-    /// A unit is in a slot from now on, and no longer in the one that it was in, if any.
+    /// Puts a unit into a slot. `old` is the slot in which it was, if any.
     #[inline]
     pub fn put(&mut self, unit: u32, slot: u32, old: Option<u32>) {
         match old {
@@ -81,7 +81,7 @@ impl FastTier {
         self.slots.set(slot, unit);
     }
 
-    /// The unit of a slot is not in the log any more.
+    /// Removes the unit of a slot from the log.
     #[inline]
     pub fn clear(&mut self, slot: u32) {
         self.slots.clear(slot);
@@ -101,18 +101,18 @@ impl FastTier {
         (data, position * self.unit_sectors)
     }
 
-    /// Erases a block of the log, which runs in the log's mode from then on.
+    /// Erases a block of the log, which then runs in the log's mode.
     pub fn erase<M: Media>(&mut self, media: &mut M, block: BlockId, cause: Cause) {
         media.erase(self.region, block, self.mode, cause);
         self.erases += 1;
     }
 
-    /// Bytes of the log's map as a controller would keep it: for each slot the unit that it holds, in a hash table.
+    /// Bytes of the log's map in a controller: for each slot its unit, in a hash table.
     pub fn metadata_bytes(&self) -> u64 {
         self.metadata_bytes_of(self.slots.geometry().blocks)
     }
 
-    /// The same for a log of that many blocks.
+    /// The same for a log of this number of blocks.
     pub fn metadata_bytes_of(&self, blocks: u32) -> u64 {
         u64::from(blocks) * u64::from(self.slots.pages_per_block() * self.slots.slots()) * 8
     }
@@ -120,7 +120,7 @@ impl FastTier {
     /// Checks that slots are in programmed pages, and their number.
     ///
     /// # Errors
-    /// The first that is not.
+    /// The first wrong one.
     pub fn check(&self, written: impl Iterator<Item = (BlockId, u32)>) -> Result<(), String> {
         match self.slots.check(written)? {
             valid if valid == self.valid_units => Ok(()),

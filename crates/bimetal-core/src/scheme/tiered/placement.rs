@@ -5,7 +5,7 @@ use crate::region::Space;
 use crate::units::Ppa;
 
 impl<S: Space> Tiers<S> {
-    /// Where in the log a unit is, if it is there.
+    /// The slot of a unit in the log, if it is there.
     #[inline]
     pub fn slot(&self, unit: u32) -> Option<u32> {
         match &self.index {
@@ -23,14 +23,14 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// How many of consecutive units are in the log.
+    /// Number of these consecutive units that are in the log.
     #[inline]
     pub fn count_in_log(&self, unit: u32, count: u32) -> u32 {
         (unit..unit + count).map(|unit| u32::from(self.is_in_log(unit))).sum()
     }
 
-    /// Consecutive units are in the first slots of a page from now on. Older copies in the log are invalid, and slow pages
-    /// that have none of their units left.
+    /// Puts consecutive units into the first slots of a page. Older copies in the log become invalid, and slow pages
+    /// all of whose units are in the log.
     #[inline]
     pub(super) fn put(&mut self, unit: u32, count: u32, page: Ppa) {
         for (unit, slot) in (unit..unit + count).zip(self.fast.slots().first_slot(page)..) {
@@ -47,7 +47,7 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// Forgets the slow pages of these units that have none of them left.
+    /// Invalidates slow pages of these units if all units of the page are in the log.
     #[inline]
     fn forget_covered(&mut self, unit: u32, count: u32) {
         let per_page = self.units_per_slow_page;
@@ -58,7 +58,7 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// The log's copy of a unit, if there is one, is not valid any more.
+    /// Invalidates the log's copy of a unit, if there is one.
     #[inline]
     pub(super) fn drop_unit(&mut self, unit: u32) {
         if let Some(slot) = self.slot(unit) {
@@ -66,7 +66,7 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// The same for the slot that a unit has.
+    /// The same for a unit whose slot is known.
     #[inline]
     pub(super) fn drop_slot(&mut self, unit: u32, slot: u32) {
         match &mut self.index {
@@ -76,7 +76,7 @@ impl<S: Space> Tiers<S> {
         self.fast.clear(slot);
     }
 
-    /// Units of a page are in the same positions of another one from now on; `moved` is told old and new slots.
+    /// Moves the units of a page to the same positions of another one; `moved` gets old and new slots.
     #[inline]
     pub(super) fn relocate(&mut self, from: Ppa, to: Ppa, mut moved: impl FnMut(u32, u32)) {
         let slots = self.fast.slots();
@@ -100,8 +100,8 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// Brings what a write to a unit will change of the log into the processor's cache: first (`far` ahead) what tells its
-    /// slot, later (`near`) the slot.
+    /// Brings the data of the log that a write to a unit will change into the processor's cache: first (`far` ahead)
+    /// the entry with its slot, later (`near`) the slot.
     #[inline]
     pub fn prefetch_slots(&self, far: u32, near: u32) {
         match &self.index {
@@ -118,7 +118,7 @@ impl<S: Space> Tiers<S> {
         }
     }
 
-    /// Checks that each unit in the log is found there, that no other is, and that no slow page is kept for nothing.
+    /// Checks that each unit in the log is found there, that no other is, and that no slow page is kept without need.
     pub(super) fn check_placement(&self) -> Result<(), String> {
         let (slots, per_page) = (self.fast.slots(), self.units_per_slow_page);
         let units = self.slow.logical_pages() * per_page;

@@ -1,4 +1,4 @@
-//! Mapping units of a request that go the same way.
+//! Mapping units of a request that are handled together.
 
 use crate::request::Request;
 use crate::units::{Division, Span};
@@ -33,7 +33,7 @@ impl Run {
         Self { unit, count, first, sectors: request.sectors, at: 0 }
     }
 
-    /// Adds the unit that follows.
+    /// Adds the next unit.
     #[inline]
     pub fn push(&mut self, span: Span) {
         debug_assert_eq!(span.page, self.unit + self.count);
@@ -41,14 +41,14 @@ impl Run {
         self.sectors += span.sectors;
     }
 
-    /// Cuts off as many units from the front as lie before the next multiple of `group` units, and returns them: a slow
+    /// Cuts off the units at the front that lie before the next multiple of `group` units, and returns them: a slow
     /// page's share of the run.
     #[inline]
     pub fn take_group(&mut self, group: u32, unit_sectors: u32) -> Option<Self> {
         self.take(group - self.unit % group, unit_sectors)
     }
 
-    /// Cuts off up to `units` units from the front and returns them; none if the run is empty.
+    /// Cuts off up to `units` units at the front and returns them; `None` if the run is empty.
     #[inline]
     pub fn take(&mut self, units: u32, unit_sectors: u32) -> Option<Self> {
         if self.count == 0 {

@@ -7,19 +7,19 @@ use crate::media::{Cause, Media, Stream};
 use crate::region::Space;
 use crate::units::Ppa;
 
-/// As many as a medium copies at once.
+/// Largest number of pages that media copy at once.
 const SURVIVORS_MAX: usize = 64;
 
-/// Pages whose valid units have been given consecutive pages of one block: they are copied at once.
+/// Pages whose valid units were assigned to consecutive pages of one block, so that they are copied at once.
 #[derive(Debug, Default)]
 pub struct Survivors {
     from: ArrayVec<Ppa, SURVIVORS_MAX>,
-    /// Where the first of them goes.
+    /// Target of the first of them.
     to: Option<Ppa>,
 }
 
 impl Survivors {
-    /// Whether they have to be copied before there can be more.
+    /// Whether they must be copied before another page is added.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.from.is_full()
@@ -34,9 +34,9 @@ impl Survivors {
 }
 
 impl<S: Space> Tiers<S> {
-    /// The valid units of a page of the log are in the same positions of another one from now on; `moved` is told the old
-    /// and the new slot of each. The page itself follows with [`Tiers::copy_survivors`], which has to come before its
-    /// block is erased and before the next page is one of another block.
+    /// Assigns the valid units of a page of the log to the same positions of another one; `moved` gets the old and the
+    /// new slot of each. The data follow with [`Tiers::copy_survivors`], which must be called before the old block is
+    /// erased and before a page of another block is assigned.
     #[inline]
     pub fn move_survivor(&mut self, survivors: &mut Survivors, from: Ppa, to: Ppa, moved: impl FnMut(u32, u32)) {
         survivors.push(from, to);
