@@ -7,8 +7,8 @@
 //!            ◀─ copied ──
 //! ```
 //!
-//! Data written for the first time are in the coldest class. Pages of a class share blocks, whether the host or the collection wrote
-//! them. So the class of a page is that of its block, and no table of pages is needed.
+//! Data written for the first time are in the coldest class. Pages of a class share blocks, whether the host or the
+//! collection wrote them. So the class of a page is that of its block, and no table by page is needed.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,11 +7,12 @@
 //!                            isolation=persistent ─▶ the stream that it was in
 //! ```
 //!
-//! A *reclaim unit* is what is collected and erased at once: here a block, on drives a line of blocks across all dies. Dies are pooled;
-//! a reclaim unit handle writes to blocks on several of them. All are one reclaim group.
+//! A *reclaim unit* is collected and erased as a whole: here a block, on drives a line of blocks across all dies. Dies
+//! are pooled; a reclaim unit handle writes to blocks on several of them. All are one reclaim group.
 //!
-//! Handle 0 is the default: of writes that name none, and of those that name a handle which the device does not have, as NVMe has it.
-//! Where no block is erased, a copied page goes to whatever block has room, even of another handle; drives keep blocks for that.
+//! Handle 0 is the default, for writes without a handle and for writes with a handle that the device does not have, as
+//! in NVMe. If no block is erased, a copied page goes to any block with room, even of another handle; drives keep
+//! blocks for that.
 
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +50,7 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `fdp`.
     pub struct Parameters {
-        /// Placement handles, that of writes without one included (NVMe: reclaim unit handles).
+        /// Number of placement handles, including the handle of writes without one (NVMe: reclaim unit handles).
         pub handles: u32 = 4, in 1..=8;
         /// Whether copied pages of all handles share blocks (initially isolated), or stay with their handle (persistently isolated).
         pub isolation: Isolation = Isolation::Initial;
@@ -62,7 +63,7 @@ crate::parameters! {
     }
 }
 
-/// Handles, at most, and the stream of copies behind their streams.
+/// Largest number of handles, and the stream of copies behind their streams.
 const HANDLES: usize = 8;
 const STREAMS: usize = HANDLES + 1;
 

@@ -1,9 +1,10 @@
 //! `pagemap`: one region, page-mapped, two streams, greedy garbage collection. The plain baseline.
 //!
-//! The mapping unit is the flash page. A write that covers part of a page reads the old page and programs the merged one
-//! (read-modify-write). Host writes go to the dies in turn; each die is collected by itself, in the foreground, when it
-//! is down to `gc_free_blocks` erased blocks. Copied pages have open blocks of their own. Write amplification under uniform random writes follows from the spare
-//! area alone; [`crate::model::write_amplification`] has the closed forms.
+//! The mapping unit is the flash page. A write that covers part of a page reads the old page and programs the merged
+//! one (read-modify-write). Host writes go to the dies in turn. Each die is collected separately, in the foreground,
+//! when it has only `gc_free_blocks` erased blocks left. Copied pages have their own open blocks. Write amplification
+//! under uniform random writes depends only on the spare area; [`crate::model::write_amplification`] has the closed
+//! forms.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,8 @@ crate::parameters! {
         pub idle_gc: bool = false;
         /// How the block to be collected is chosen.
         pub victim: VictimPolicy = VictimPolicy::Greedy;
-        /// Whether each die has blocks of its own, or blocks lie in lines across all dies, which are written and collected together.
+        /// Whether each die has its own blocks, or blocks form lines across all dies, which are written and collected
+        /// together.
         pub layout: Layout = Layout::Die;
     }
 }
@@ -107,7 +109,7 @@ mod tests {
         (SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1), scheme)
     }
 
-    /// Host reads and programs that a request takes.
+    /// Host reads and programs of a request.
     fn cost(media: &mut SimMedia, scheme: &mut PageMapped, op: Op, sector: u64, sectors: u32) -> (u64, u64) {
         media.reset_counts();
         let request = Request { arrival_ns: 0, sector, sectors, op, handle: 0 };

@@ -5,13 +5,14 @@
 //! a valid page is copied     from a block of class 1: class 3     else by its age, below 4ℓ, below 16ℓ, above: classes 4, 5, 6
 //! ```
 //!
-//! Each class is a stream of the [`Log`]. Time is counted in pages that the host writes. The *block invalidation time* of a page, when it
-//! will be overwritten, is inferred: a page that lived shorter than ℓ will do so again, and a page that has long been valid will be so
-//! for long. ℓ is the mean lifetime of the last 16 collected blocks of class 1, from their opening on, and infinite at first.
+//! Each class is a stream of the [`Log`]. Time is counted in pages that the host writes. The *block invalidation time*
+//! of a page, at which it will be overwritten, is inferred: a page that lived shorter than ℓ is assumed to do so again,
+//! and a page that has long been valid is assumed to stay valid for long. ℓ is the mean lifetime of the last 16
+//! collected blocks of class 1, from their opening on, and infinite at first.
 //!
-//! The last write of a page counts while the page is among the ℓ last written ones, or as many as the host has data; the paper keeps these
-//! in a queue. Times of pages have 24 bits, in units of a power of two of pages, a millionth of the capacity or a little less. A page that
-//! is not written for 8 times the capacity or more may have the age of a younger one.
+//! The last write of a page counts while the page is among the ℓ last written ones, or as many as the host has data;
+//! the paper keeps these in a queue. Times of pages have 24 bits, in units of a power of two of pages, about a
+//! millionth of the capacity or less. A page that is not written for 8 times the capacity or more may appear younger.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,15 +52,16 @@ crate::parameters! {
 const CLASSES: usize = 6;
 /// Blocks of class 1 over which ℓ is a mean.
 const LIFETIMES: u64 = 16;
-/// The class of pages that are copied from blocks of class 1, the first of those by age, and ages of the next ones in ℓ.
+/// The class of pages that are copied from blocks of class 1, the first class by age, and the age limits of the next
+/// ones in ℓ.
 const COPIED_YOUNG: usize = 2;
 const COPIED: usize = 3;
 const AGES: [u64; CLASSES - COPIED - 1] = [4, 16];
 
-/// Units of time in the capacity, unless a unit would be less than a page.
+/// Units of time in the capacity, unless a unit were less than a page.
 const UNITS: u64 = 1 << 20;
 
-/// When pages were last written.
+/// Times of the last writes of pages.
 #[derive(Debug, Serialize, Deserialize)]
 struct WriteTimes {
     /// Binary logarithm of the pages of a unit of time.
@@ -76,7 +78,7 @@ impl WriteTimes {
         Self { unit_log2: (logical_pages / UNITS).max(1).ilog2(), units: vec![[0; 3]; logical_pages as usize].into() }
     }
 
-    /// Pages written since a page was last written, if it ever was.
+    /// Pages written since the last write of a page; `None` if it was never written.
     fn age(&self, logical: u32, now: u64) -> Option<u64> {
         let [low, middle, high] = self.units[logical as usize];
         let unit = u64::from(u32::from_le_bytes([low, middle, high, 0]));
@@ -96,14 +98,14 @@ impl WriteTimes {
 pub struct SepBit {
     victims: Victims,
     written: WriteTimes,
-    /// By block: the stream that filled it, and when that opened it.
+    /// By block: the stream that filled it, and the time of its opening.
     streams: Table<u8>,
     opened_at: Table<u64>,
     /// Logical pages that were ever written.
     pages: u64,
-    /// ℓ.
+    /// The mean lifetime ℓ.
     lifetime: u64,
-    /// Lifetimes of the blocks of class 1 collected since ℓ changed, their sum, and how many.
+    /// Lifetimes of the blocks of class 1 collected since ℓ changed: their sum, and their number.
     lifetimes: u64,
     collected: u64,
 }
@@ -122,7 +124,7 @@ impl SepBit {
         }
     }
 
-    /// Writes for which the last write of a page is known.
+    /// Number of writes to pages whose last write is known.
     fn memory(&self) -> u64 {
         self.lifetime.min(self.pages)
     }
@@ -174,8 +176,8 @@ impl Separation<CLASSES> for SepBit {
         }
     }
 
-    /// The queue of the last written pages: a page number and a place of 4 bytes each. When a page was last written is in its spare
-    /// area.
+    /// The queue of the last written pages: a page number and a place of 4 bytes each. The time of a page's last write
+    /// is in its spare area.
     fn metadata_bytes(&self, logical_pages: u32) -> u64 {
         u64::from(logical_pages) * 4 + self.memory() * 8
     }

@@ -1,14 +1,14 @@
-//! `wlaftl`: SLC in front of page-mapped MLC, both worn in step (*WLAFTL*, Chinese Journal of Computers 2018).
+//! `wlaftl`: SLC in front of page-mapped MLC, with equal wear of both (*WLAFTL*, Chinese Journal of Computers 2018).
 //!
-//! Algorithm 1: updates of data in SLC stay there; of the rest, writes up to the threshold θ go to SLC. On each write
-//! that is not an update θ moves by Δθ: down while SLC is worn more than MLC, up while it is worn less. Algorithm 2, what
-//! becomes of the oldest data in SLC, is [`super::fifo_log`].
+//! Algorithm 1: updates of data in SLC stay there; other writes go to SLC up to the threshold θ. On each write that is
+//! not an update θ moves by Δθ: down while SLC is worn more than MLC, up while it is worn less. Algorithm 2, for the
+//! oldest data in SLC, is in [`super::fifo_log`].
 //!
-//! Readings: sizes up to and including θ are small; a write is an update if all its data are in SLC, and of a write that
-//! is not, the data in SLC are updated there all the same; θ is bounded so that it can come back. The first lines of
-//! Algorithm 1 are lost; `docs/papers/wlaftl-2018.md` gives the evidence.
+//! Interpretations: sizes up to and including θ are small; a write is an update if all its data are in SLC; otherwise
+//! the part of its data that is in SLC is updated there nevertheless; θ is bounded so that it can recover. The first
+//! lines of Algorithm 1 are lost; `docs/papers/wlaftl-2018.md` gives the evidence.
 //!
-//! `wlaftl-static` is the same with a threshold that stays (table 3).
+//! `wlaftl-static` is the same with a constant threshold (table 3).
 
 use std::cmp::Ordering;
 
@@ -37,19 +37,19 @@ crate::parameters! {
     SPEC.name;
     /// Parameters of `wlaftl`.
     pub struct Parameters {
-        /// Largest write that is small, at first if it adapts: θ (section 4.1; table 3: 4, 8 and 16 KB).
+        /// Largest small write; if it adapts, the initial value: θ (section 4.1; table 3: 4, 8 and 16 KB).
         pub threshold: ByteSize = ByteSize(4 << 10), in ByteSize(0)..=ByteSize(1 << 30);
-        /// What it moves by: Δθ (section 4.1).
+        /// Step of θ: Δθ (section 4.1).
         pub threshold_step: ByteSize = ByteSize(4 << 10), in ByteSize(0)..=ByteSize(1 << 30);
-        /// Bound of θ; at least its first value.
+        /// Upper bound of θ; at least its initial value.
         pub threshold_max: ByteSize = ByteSize(1 << 20), in ByteSize(0)..=ByteSize(1 << 30);
         /// Writes of data not in SLC after which θ moves (Algorithm 1: each).
         pub threshold_interval: u32 = 1, in 1..=1_000_000_000;
-        /// How often an SLC page goes round before it goes down: Max_Cycle_Time (Algorithm 2, section 4.2).
+        /// Laps of an SLC page in the log before it is demoted: Max_Cycle_Time (Algorithm 2, section 4.2).
         pub max_cycle_time: u32 = 3, in 0..=15;
-        /// What is counted up to there: Cycle_Time (Algorithm 2).
+        /// What is counted up to `max_cycle_time`: Cycle_Time (Algorithm 2).
         pub cycle_time: CycleTime = CycleTime::Laps;
-        /// Whether pages go round while both regions are worn alike (Algorithm 2: "RWs <= RWm").
+        /// Whether pages stay for another lap while both regions are equally worn (Algorithm 2: "RWs <= RWm").
         pub laps_at_equal_wear: bool = true;
         /// Erased SLC blocks below which the oldest block is collected: SLC_Free_Block (Algorithm 2).
         pub free_blocks: u32 = 4, in 1..=1_000_000;
@@ -135,8 +135,8 @@ impl Parameters {
 presets! {
     super::Parameters, super::SPEC;
 
-    /// With a threshold that stays: the paper's baseline differs in the threshold alone, as its name says. Which of the oldest data in SLC
-    /// go down still follows the wear (Algorithm 2).
+    /// With a constant threshold: the paper's baseline differs only in the threshold, as its name says. The choice of
+    /// the oldest data in SLC that are demoted still follows the wear (Algorithm 2).
     pub mod wlaftl_static::WlaftlStatic {
         name: "wlaftl-static",
         summary: "wlaftl with a fixed threshold",
@@ -149,7 +149,7 @@ presets! {
     }
 }
 
-/// A threshold that stays, in bytes.
+/// A constant threshold, in bytes.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Fixed(#[serde(with = "crate::save::fixed")] u64);
 

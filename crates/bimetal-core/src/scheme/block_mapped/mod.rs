@@ -7,10 +7,10 @@
 //!
 //! A small cache holds maps of chains with a log block; only those need one, since page `o` of a data block holds offset `o`.
 //!
-//! Departures and readings: pages that were never written, below one that was, are programmed empty when a chain is folded
-//! (flash pages are programmed in order, and a data block holds offset `o` in page `o`). Scanning reads the programmed
-//! pages of log blocks and one page of the data block. Wear levelling runs after a fold and uses the block that the fold
-//! freed, so that no block is set aside for it.
+//! Departures and interpretations: pages that were never written, below one that was, are programmed empty when a chain
+//! is folded (flash pages are programmed in order, and a data block holds offset `o` in page `o`). Scanning reads the
+//! programmed pages of log blocks and one page of the data block. Wear levelling runs after a fold and uses the block
+//! that the fold freed, so that no block is reserved for it.
 
 mod overlay;
 mod span;
@@ -37,7 +37,7 @@ use crate::units::{BlockId, Ppa, RegionId};
 /// Choices for the region.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlockMapSettings {
-    /// Erased blocks kept when a log block is taken.
+    /// Erased blocks that are kept when a log block is taken.
     pub spare_low: u32,
     /// Chains whose second-level map is cached.
     pub map_cache_chains: u32,
@@ -47,7 +47,7 @@ pub struct BlockMapSettings {
     pub gc_victim: Victims,
     /// Whether wear is levelled.
     pub wear_levelling: bool,
-    /// Difference of erase counts at which blocks change places (`TH`).
+    /// Difference of erase counts at which blocks are exchanged (`TH`).
     pub wear_threshold: u32,
 }
 
@@ -88,7 +88,7 @@ impl BlockMapped {
     /// An erased region.
     ///
     /// # Errors
-    /// Too few blocks, and how many it takes.
+    /// Too few blocks, with the number needed.
     pub fn new(
         region: RegionId,
         shape: &RegionShape,
@@ -213,7 +213,7 @@ impl BlockMapped {
         self.chains.place(block, logical, to);
     }
 
-    /// Forgets the pages that a trim covers entirely; part of a page cannot be given back.
+    /// Drops the pages that a trim covers entirely; a part of a page cannot be dropped.
     #[inline]
     pub fn trim_span(&mut self, span: Span) {
         if span.sectors == self.page_sectors {
@@ -221,8 +221,8 @@ impl BlockMapped {
         }
     }
 
-    /// Makes the second-level map of a logical block known: scans its chain unless it is cached. Without a log block there
-    /// is nothing to find out, as page `o` of a data block holds offset `o`.
+    /// Makes the second-level map of a logical block known: scans its chain unless it is cached. Without a log block no
+    /// scan is needed, as page `o` of a data block holds offset `o`.
     #[inline]
     fn resolve<M: Media>(&mut self, media: &mut M, block: u32) {
         if !self.chains.has_log(block) {
@@ -275,7 +275,7 @@ impl BlockMapped {
         self.make_room(media, overlay, 1);
         let block = self.claim(media, logical_block, Cause::Fold);
         self.chains.append(block, false);
-        // Its map is that of the chain so far, and what is written from here on.
+        // Its map is that of the old chain, plus the following writes.
         self.map_cache.touch(logical_block);
         self.chains.geometry().ppa(block, 0)
     }
@@ -356,7 +356,7 @@ impl BlockMapped {
         let old = self.chains.detach(logical_block);
         self.chains.set_mode(logical_block, mode);
         let end = last.map_or(first, |last| last + 1);
-        // In SLC mode a data block has all its blocks even where fewer would do: a chain never grows by being folded.
+        // In SLC mode a data block has all its blocks even if fewer would do: a chain never grows by being folded.
         let width = if mode == CellMode::Slc { self.chains.data_width(mode) } else { u32::from(end > first) };
         let mut logical = first;
         for _ in 0..width {
@@ -370,7 +370,7 @@ impl BlockMapped {
         old
     }
 
-    /// Copies logical pages to the pages of a block from `to` on: in runs where nothing else is newer.
+    /// Copies logical pages to the pages of a block from `to` on, in runs of pages without newer data.
     fn gather_block<M: Media, O: Overlay>(
         &mut self,
         media: &mut M,

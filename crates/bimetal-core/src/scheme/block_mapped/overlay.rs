@@ -10,7 +10,7 @@ pub trait Overlay {
     /// Whether a fold includes the overlay's data.
     fn joins_folds(&self) -> bool;
 
-    /// Reads the newer sectors of a logical page into `merge` and gives them up: a fold writes them.
+    /// Reads the newer sectors of a logical page into `merge` and removes them from the overlay: a fold writes them.
     fn pull<M: Media>(&mut self, media: &mut M, logical: u32, merge: &mut PageMerge<M::Data>);
 }
 

@@ -1,4 +1,4 @@
-//! Dual-pool wear levelling of a block-mapped region: which blocks is [`DualPool`]'s matter, moving them is done here.
+//! Dual-pool wear levelling of a block-mapped region: [`DualPool`] chooses the blocks, this module moves the data.
 //!
 //! [`DualPool`]: crate::part::dual_pool::DualPool
 
@@ -16,10 +16,10 @@ impl BlockMapped {
         self.pool.resize();
     }
 
-    /// Cold data go from the least worn cold block into the most worn hot one.
+    /// Moves cold data from the least worn cold block into the most worn hot one.
     fn swap<M: Media>(&mut self, media: &mut M, worn: BlockId, young: BlockId) {
         if self.chains.is_spare(young) {
-            // It holds no cold data and waits to be used.
+            // The cold block has no data and waits to be used.
             self.pool.change(young.0, Pool::Hot);
             return;
         }

@@ -1,5 +1,5 @@
 //! Control of the fast tier over time: the utilisation throttle's period and bound (Chang 2010 §3.4, Algorithm 2), the
-//! monitor that suspends the write-back policy (§3.6), and the guard against copying round in circles.
+//! monitor that suspends the write-back policy (§3.6), and the guard against endless copying.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ impl LogBound {
         Self { blocks: most, least: least.min(most), most, step, period, throttled: 0, relaxed: 0 }
     }
 
-    /// Blocks that the head may be ahead of the tail.
+    /// Largest distance of the head from the tail, in blocks.
     #[inline]
     pub fn blocks(&self) -> u32 {
         self.blocks
@@ -36,13 +36,13 @@ impl LogBound {
         (self.least, self.most)
     }
 
-    /// A small write came while the throttle is active.
+    /// Counts a small write while the throttle is active.
     #[inline]
     pub fn note_throttled(&mut self) {
         self.throttled += 1;
     }
 
-    /// It was rejected: once in a period the bound goes down.
+    /// Counts a rejected write: once in a period the bound is lowered.
     pub fn note_rejected(&mut self) {
         if self.throttled >= self.period {
             self.throttled = 0;
@@ -50,7 +50,7 @@ impl LogBound {
         }
     }
 
-    /// A small write came while the throttle is not active: once in a period the bound goes up.
+    /// Counts a small write while the throttle is not active: once in a period the bound is raised.
     #[inline]
     pub fn note_relaxed(&mut self) {
         self.relaxed += 1;
@@ -81,14 +81,14 @@ pub struct UpdateMonitor {
 }
 
 impl UpdateMonitor {
-    /// Looks at windows of `window_writes` accepted writes; unstable below `low` and stable again from `high` on, both
-    /// as shares of the usual.
+    /// Measures windows of `window_writes` accepted writes; unstable below `low` and stable again from `high` on, both
+    /// as fractions of the usual share.
     pub fn new(window_writes: u32, weight: f64, low: f64, high: f64) -> Self {
         let baseline = None;
         Self { window_writes, weight, low, high, writes: 0, updated_sectors: 0, sectors: 0, baseline, stable: true }
     }
 
-    /// A write was accepted.
+    /// Counts an accepted write.
     #[inline]
     pub fn record(&mut self, sectors: u32, updated_sectors: u32) {
         self.writes += 1;
@@ -116,8 +116,8 @@ impl UpdateMonitor {
     }
 }
 
-/// Sees that the log does not go round copying the same data: after a lap that made room for less than a block, half a
-/// lap of tail blocks is emptied by force.
+/// Prevents the log from copying the same data for ever: after a lap that made room for less than a block, half a lap
+/// of tail blocks is emptied by force.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LapGuard {
     #[serde(with = "crate::save::fixed")]
@@ -135,13 +135,13 @@ impl LapGuard {
         Self { blocks, pages_per_block, collected: 0, host_pages: 0, forced: 0 }
     }
 
-    /// The host got a page.
+    /// Counts a page for the host.
     #[inline]
     pub fn note_host_page(&mut self) {
         self.host_pages += 1;
     }
 
-    /// A tail block is about to be collected: whether by force.
+    /// Called before a tail block is collected; returns whether it is emptied by force.
     pub fn next_is_forced(&mut self) -> bool {
         self.collected += 1;
         if self.collected == self.blocks {

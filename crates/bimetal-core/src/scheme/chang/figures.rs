@@ -1,4 +1,4 @@
-//! The figures of `chang`: counts, wear, and the response of the paper's model (section 4.1) from the factors measured.
+//! The figures of `chang`: counts, wear, and the response in the paper's model (section 4.1) with the measured factors.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,7 @@ impl Chang {
         metrics.count("metadata_bytes", self.metadata_bytes());
     }
 
-    /// Bits of a number that tells `count` things apart.
+    /// Bits of a number that identifies one of `count` things.
     fn bits(count: u64) -> u64 {
         u64::from(64 - count.saturating_sub(1).leading_zeros()).max(1)
     }

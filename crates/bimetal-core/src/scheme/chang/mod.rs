@@ -1,18 +1,20 @@
-//! `chang`: a little SLC in front of a block-mapped MLC array (Chang, *A hybrid approach to NAND-flash-based solid-state
+//! `chang`: a small SLC region in front of a block-mapped MLC array (Chang, *A hybrid approach to NAND-flash-based
+//! solid-state
 //! disks*, IEEE Transactions on Computers 59(10), 2010).
 //!
 //! ```text
 //! write ─▶ hot-data filter ─▶ utilisation throttle ─▶ hash table has room ─▶ fast region: a circular log
-//!              │ large              │ worn                  │ full              │ tail: copy back or down
+//!              │ large              │ worn                  │ full              │ tail: copy or demote
 //!              └────────────────────┴───────────────────────┴───────────────────▶ slow region: block chains
 //! ```
 //!
-//! Small writes are taken for hot data (§3.2) and go to a circular log of SLC blocks (§3.3). What is still valid at the
-//! log's tail goes down to the MLC array if its logical block has a log block anyway, and else once more round (§3.6); a
-//! fold on the MLC side takes in what the log holds of its logical block. While the SLC is worn more than its endurance
-//! allows, only updates are accepted, and the log gets shorter (§3.4). The MLC side is [`super::block_mapped`].
+//! Small writes are taken for hot data (§3.2) and go to a circular log of SLC blocks (§3.3). Valid data at the log's
+//! tail are demoted to the MLC array if their logical block has a log block anyway, and otherwise copied to the head
+//! (§3.6). A fold on the MLC side includes the log's data of its logical block. While the SLC is worn more than its
+//! endurance allows, only updates are accepted, and the log gets shorter (§3.4). The MLC side is
+//! [`super::block_mapped`].
 //!
-//! Where the paper is silent or cannot mean what it prints, `docs/papers/chang-2010.md` gives the reading taken.
+//! Where the paper is silent or contradicts itself, `docs/papers/chang-2010.md` gives the interpretation.
 
 mod control;
 mod figures;
@@ -49,11 +51,11 @@ pub static SPEC: SchemeSpec = SchemeSpec {
 /// Units of the largest write that can be small.
 const SMALL_UNITS_MAX: usize = 1024;
 
-/// Where a write goes.
+/// Destination of a write.
 enum Admission {
     /// To the fast region; its buckets are reserved.
     Fast,
-    /// To the slow region, leaving traces in the hash table at this block if any.
+    /// To the slow region, leaving virtual entries in the hash table at this block, if any.
     Slow(Option<u32>),
 }
 
@@ -140,8 +142,8 @@ impl Chang {
         (request.sector / unit_sectors) as u32..end.div_ceil(unit_sectors) as u32
     }
 
-    /// The part of a request that lies within some units: its first sector in the request, its first sector in the units, and
-    /// how many there are.
+    /// The part of a request within some units: its first sector in the request, its first sector in the units, and the
+    /// number of sectors.
     #[inline]
     fn part_within(&self, request: &Request, units: std::ops::Range<u32>) -> (u32, u32, u32) {
         let sector = |unit: u32| u64::from(unit) * u64::from(self.tier.unit_sectors());
@@ -195,7 +197,8 @@ impl Chang {
         Admission::Fast
     }
 
-    /// Rejects a write to data that are not all known, but remembers them: written again soon, they are accepted.
+    /// Rejects a write to data that are not all known, but records them: if they are written again soon, they are
+    /// accepted.
     #[cold]
     fn throttled<M: Media>(&mut self, media: &mut M, units: std::ops::Range<u32>) -> Admission {
         let anchor = self.tier.ring.head().map_or(0, |head| head.0);
@@ -245,7 +248,8 @@ impl Chang {
         }
     }
 
-    /// Present data of a write's first or last unit, if the write covers a part of it, and the unit's first sector in them.
+    /// Current data of a write's first or last unit, if the write covers a part of it, and the unit's first sector in
+    /// them.
     #[inline]
     fn rest_of<M: Media>(&mut self, media: &mut M, request: &Request, unit: u32) -> Option<(M::Data, u32)> {
         if self.part_within(request, unit..unit + 1).2 == self.tier.unit_sectors() {
@@ -304,7 +308,7 @@ impl Chang {
         self.slow.trim_span(span);
     }
 
-    /// The fast page that the host's next data go to.
+    /// The fast page for the host's next data.
     #[inline]
     fn next_page<M: Media>(&mut self, media: &mut M) -> Ppa {
         while self.tier.ring.needs_block() {
@@ -346,8 +350,7 @@ impl Chang {
         self.tier.ring.retire_tail();
     }
 
-    /// Moves valid units of a tail page: down to the slow region, or back to the head where its logical block has no
-    /// log block.
+    /// Moves valid units of a tail page: to the slow region, or back to the head if its logical block has no log block.
     fn phase_out<M: Media>(&mut self, media: &mut M, page: Ppa, copies_back: bool) {
         let mut data = None;
         let mut slot = self.tier.slots.first_slot(page);
@@ -374,7 +377,8 @@ impl Chang {
         }
     }
 
-    /// Adds the units of one slow page among the given slots to `merge` and gives them up; returns the slot after them.
+    /// Adds the units of one slow page among the given slots to `merge` and removes them from the log; returns the slot
+    /// after them.
     fn move_down<D: Copy>(
         &mut self,
         content: D,

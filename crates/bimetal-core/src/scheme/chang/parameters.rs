@@ -55,7 +55,7 @@ crate::parameters! {
         pub update_weight: f64 = 0.125, in 0.0..=1.0;
         /// Fraction of the usual share below which the fast side's write-back is suspended.
         pub update_low: f64 = 0.8, in 0.0..=1.0;
-        /// Fraction of the usual share from which on it is active again.
+        /// Fraction of the usual share from which on the write-back is active again.
         pub update_high: f64 = 0.95, in 0.0..=1.0;
         /// Erased slow blocks that are kept when a log block is taken; folding starts at this number (section 3.5).
         pub spare_low: u32 = 1, in 1..=1024;

@@ -1,7 +1,7 @@
 //! The fast tier: circular log, hash table and counts per slow page, kept consistent (Chang 2010 §3.3).
 //!
-//! Units are fast pages, or disk sectors where the table's keys are. A unit whose entry is regular has its valid copy
-//! here, whatever the slow region holds; the hash table comes before the block map.
+//! Units are fast pages, or disk sectors if those are the table's keys. A unit with a regular entry has its valid copy
+//! here, whatever the slow region holds: the hash table takes precedence over the block map.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct Tier {
     pub slots: SlotTable,
     /// The blocks of the circular log.
     pub ring: Ring,
-    /// Where each unit is.
+    /// The place of each unit.
     pub hash: ProbedHash,
     /// Sectors of each slow logical page whose valid copy is here.
     newer: Table<u8>,
@@ -37,7 +37,7 @@ pub struct Tier {
     units_per_slow_page: u32,
     #[serde(with = "crate::save::fixed")]
     joins_folds: bool,
-    /// Sectors that folds took.
+    /// Sectors that folds took from here.
     pub pulled_sectors: u64,
 }
 
@@ -45,7 +45,7 @@ impl Tier {
     /// An empty tier over a device's first region, in front of its last, which has `slow_pages` logical pages.
     ///
     /// # Errors
-    /// Pages or keys that do not suit each other.
+    /// Pages or keys that do not fit each other.
     pub fn new(shape: &Shape, parameters: &Parameters, slow_pages: usize) -> Result<Self, String> {
         let (fast, slow) = (shape.regions[0].geometry, shape.regions[shape.regions.len() - 1].geometry);
         let unit_sectors = match parameters.hash_key {
@@ -105,7 +105,7 @@ impl Tier {
         self.newer[logical as usize] += self.unit_sectors as u8;
     }
 
-    /// The unit's data at a slot are no longer valid; its bucket stays taken.
+    /// Invalidates the unit's data at a slot; its bucket stays taken.
     #[inline]
     pub fn invalidate(&mut self, unit: u32, slot: u32) {
         self.slots.clear(slot);
@@ -113,7 +113,7 @@ impl Tier {
         self.newer[logical as usize] -= self.unit_sectors as u8;
     }
 
-    /// Data of this unit are on their way here: an old copy is invalid. Returns whether there was one.
+    /// Called for data of this unit on their way here: invalidates an old copy. Returns whether there was one.
     #[inline]
     pub fn expect(&mut self, bucket: u32, unit: u32) -> bool {
         let entry = self.hash.entry(bucket);
@@ -124,7 +124,7 @@ impl Tier {
         matches!(entry, Entry::Regular(_))
     }
 
-    /// A unit's valid copy is elsewhere from now on; a trace of it stays here where `anchor` says so.
+    /// Records that a unit's valid copy is elsewhere; with an `anchor`, a virtual entry stays here.
     #[inline]
     pub fn give_up(&mut self, bucket: u32, unit: u32, slot: u32, anchor: Option<u32>) {
         self.invalidate(unit, slot);
@@ -147,7 +147,7 @@ impl Tier {
         (data, position * self.unit_sectors)
     }
 
-    /// Hands the host the sectors of a span that are here; returns them as a mask of the slow page's sectors.
+    /// Delivers the sectors of a span that are here to the host; returns them as a mask of the slow page's sectors.
     pub fn deliver<M: Media>(&self, media: &mut M, span: Span, last: &mut LastRead<M::Data>) -> u128 {
         let mut delivered = 0u128;
         let (first_unit, last_unit) = self.units_of(span);
@@ -164,8 +164,8 @@ impl Tier {
         delivered
     }
 
-    /// The host's data for a span go to the slow region: old copies here are given up, after what the host leaves of
-    /// them was added to `merge`.
+    /// Called for the host's data of a span that go to the slow region: old copies here are removed, after the sectors
+    /// that the host does not write were added to `merge`.
     pub fn supersede<M: Media>(
         &mut self,
         media: &mut M,

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::threshold::Mode;
 
-/// Most chances there can be.
+/// Largest number of chances.
 pub const CHANCES_MAX: u32 = 16;
 
-/// Fewer units than this entering a warm set in a period say nothing about its update ratio.
+/// With fewer units than this entering a warm set in a period, its update ratio is unknown.
 const ENTERED_MIN: u32 = 32;
 
-/// Warm sets that there can be: a unit has used none, one, … or all of its chances.
+/// Largest number of warm sets: a unit has used none, one, … or all of its chances.
 const SETS: usize = CHANCES_MAX as usize + 1;
 
 /// State of a unit in the log, in a byte.
@@ -26,20 +26,21 @@ impl State {
     const WARM: u8 = 0x40;
     const UPDATED: u8 = 0x80;
 
-    /// Just written to the hot partition. `warm`: it was updated while it was in the warm one; `updated`: while it was in
-    /// the hot one.
+    /// Just written to the hot partition. `warm`: the unit was updated in the warm partition; `updated`: it was updated
+    /// in the hot one.
     #[inline]
     pub fn hot(warm: bool, updated: bool) -> Self {
         Self(if warm { Self::WARM } else { 0 } | if updated { Self::UPDATED } else { 0 })
     }
 
-    /// In the warm partition after another lap: with no chance used when it comes from the hot one, else with one more.
+    /// In the warm partition after another lap: with no chance used if it comes from the hot one, otherwise with one
+    /// more.
     #[inline]
     pub fn after_lap(self) -> Self {
         if self.is_in_warm() { Self(self.0 + 1) } else { Self(self.0 & Self::WARM | Self::IN_WARM) }
     }
 
-    /// Chances used: which warm set it is in.
+    /// Chances used: the number of its warm set.
     #[inline]
     pub fn used(self) -> u32 {
         u32::from(self.0 & Self::USED)
@@ -57,21 +58,21 @@ impl State {
         self.0 & Self::WARM != 0
     }
 
-    /// Whether it has been updated while it was in the hot partition.
+    /// Whether it has been updated in the hot partition.
     #[inline]
     pub fn is_updated(self) -> bool {
         self.0 & Self::UPDATED != 0
     }
 }
 
-/// How the number of chances is set.
+/// Control of the number of chances.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ChanceSettings {
     /// Whether it follows the workload.
     pub mode: Mode,
-    /// Where it starts (N).
+    /// Initial number (N).
     pub start: u32,
-    /// Warm sets that are looked at for the lower bound (M).
+    /// Number of warm sets that are compared with the lower bound (M).
     pub window: u32,
     /// Update ratio that one of these must reach (LB).
     pub low: f64,
@@ -81,13 +82,13 @@ pub struct ChanceSettings {
     pub early_migration: bool,
 }
 
-/// The number of chances, and the update rates of the warm sets.
+/// The number of chances, and the update ratios of the warm sets.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Chances {
     #[serde(with = "crate::save::fixed")]
     settings: ChanceSettings,
     chances: u32,
-    /// Units that entered each warm set in this period, and units updated while they were in it.
+    /// Units that entered each warm set in this period, and units that were updated in it.
     entered: [u32; SETS],
     updated: [u32; SETS],
     /// Update ratios of the last period's warm sets; `None` if too few units entered the set.
@@ -119,7 +120,7 @@ impl Chances {
         self.chances
     }
 
-    /// Whether a unit that the tail of the warm partition has reached leaves for the slow region.
+    /// Whether a unit at the tail of the warm partition leaves for the slow region.
     #[inline]
     pub fn exhausted(&self, state: State) -> bool {
         let (used, chances) = (state.used(), self.chances);
@@ -127,19 +128,19 @@ impl Chances {
         used >= chances || self.settings.early_migration && used == chances / 2 && !state.is_warm()
     }
 
-    /// A unit has entered the warm set of its state.
+    /// Counts a unit that entered the warm set of its state.
     #[inline]
     pub fn note_entered(&mut self, state: State) {
         self.entered[state.used() as usize] += 1;
     }
 
-    /// A unit in the warm set of its state was updated.
+    /// Counts an update of a unit in the warm set of its state.
     #[inline]
     pub fn note_updated(&mut self, state: State) {
         self.updated[state.used() as usize] += 1;
     }
 
-    /// A period has passed.
+    /// Ends a period.
     pub fn adapt(&mut self) {
         self.entered_before += sum(&self.entered);
         self.updated_before += sum(&self.updated);
@@ -163,16 +164,16 @@ impl Chances {
         self.ratio(self.last)
     }
 
-    /// Checks that the number of chances is one that there can be.
+    /// Checks that the number of chances is possible.
     ///
     /// # Errors
-    /// It is not.
+    /// It is not possible.
     pub fn check(&self) -> Result<(), String> {
         let most = CHANCES_MAX.max(self.settings.start);
         if self.chances > most { Err(format!("{} chances of at most {most}", self.chances)) } else { Ok(()) }
     }
 
-    /// Units that entered warm sets so far, and units updated while they were in one.
+    /// Units that entered warm sets so far, and units that were updated in one.
     pub fn totals(&self) -> (u64, u64) {
         (self.entered_before + sum(&self.entered), self.updated_before + sum(&self.updated))
     }

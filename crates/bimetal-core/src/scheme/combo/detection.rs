@@ -1,8 +1,8 @@
-//! Hot data in the slow region: units or pages that hosts write often there, so that their next writes go to the log
-//! whatever their size (`ComboFTL` 2010 §5.2).
+//! Hot data in the slow region: units or pages that hosts often write there. Their next writes go to the log, whatever
+//! their size (`ComboFTL` 2010 §5.2).
 //!
-//! Nothing is moved: "following writes" of a hot unit are redirected. What demotion writes to the slow region does not
-//! count as heat, since it is the trace that cold data leave.
+//! No data are moved: "following writes" of a hot unit are redirected. Writes by demotion to the slow region do not
+//! count as heat, because they come from cold data.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,19 +20,19 @@ crate::choices! {
     }
 }
 
-/// How the detection works.
+/// Settings of the detection.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct DetectionSettings {
     /// Granularity of hot data.
     pub granularity: Granularity,
     /// Hit ratio below which fewer units are taken for hot.
     pub low: f64,
-    /// Hit ratio above which more are.
+    /// Hit ratio above which more units are taken for hot.
     pub high: f64,
 }
 
-/// The hotness threshold starts at twice the pages of a unit, which is what one rewrite of all of it counts, changes by a quarter,
-/// and stays within this factor below and above a unit's pages.
+/// The hotness threshold starts at twice the pages of a unit (the count of one rewrite of the whole unit), changes by a
+/// quarter, and stays within this factor below and above a unit's pages.
 const THRESHOLD_RANGE: u32 = 8;
 
 /// Writes that a page's counter must exceed.
@@ -41,16 +41,16 @@ const HOT_PAGE_WRITES: u32 = 1;
 /// Counters of two bits for 32 pages.
 const PAGES_PER_WORD: u32 = 32;
 
-/// How hot a unit of the slow region is.
+/// Heat of a unit of the slow region.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct UnitHeat {
-    /// Pages written there by the host, those that replace a valid one twice (`N_count`); halved now and then.
+    /// Pages written there by the host; pages that replace a valid one count twice (`N_count`). Halved periodically.
     count: u32,
     /// Mapping units of it that are in the log.
     resident: u32,
     /// Whether its writes go to the log.
     is_hot: bool,
-    /// Whether it was updated there since it became hot.
+    /// Whether it was updated in the log since it became hot.
     is_hit: bool,
 }
 
@@ -70,22 +70,22 @@ pub struct Detection {
     unit_pages: u32,
     /// The hotness threshold of units: δ.
     threshold: u32,
-    /// Hot units that were updated in the log in this period, and those that left it without.
+    /// Hot units that were updated in the log in this period, and those that left it without an update.
     hits: u32,
     misses: u32,
-    /// Units found hot so far, and how many of them were hit.
+    /// Units found hot so far, and the number of them that were hit.
     declared: u64,
     hit: u64,
 }
 
 impl Detection {
-    /// Nothing is hot. Units are `unit_pages` pages of the slow region, which has `pages` of them, with
-    /// `page_units` mapping units each.
+    /// No unit is hot. The slow region has `pages` pages; a unit has `unit_pages` of them, with `page_units` mapping
+    /// units each.
     pub fn new(settings: DetectionSettings, unit_pages: u32, pages: u32, page_units: u32) -> Self {
         let (group_pages, units, words) = match settings.granularity {
             Granularity::Unit => (unit_pages, pages.div_ceil(unit_pages), 0),
             Granularity::Page => (1, 0, pages.div_ceil(PAGES_PER_WORD)),
-            // All decisions are the same: there need not be more than one.
+            // All decisions are the same: one is enough.
             Granularity::None => (pages, 0, 0),
         };
         Self {
@@ -102,7 +102,7 @@ impl Detection {
         }
     }
 
-    /// Mapping units that share a decision, beginning with a multiple of it.
+    /// Mapping units that share a decision; groups begin at multiples of this number.
     #[inline]
     pub fn group(&self) -> u32 {
         self.group
@@ -118,7 +118,7 @@ impl Detection {
         }
     }
 
-    /// The host writes a page of the slow region; `replaces` a valid one there.
+    /// Counts a page that the host writes to the slow region; `replaces`: it replaces a valid one there.
     #[inline]
     pub fn note_slow_write(&mut self, page: u32, replaces: bool) {
         match self.settings.granularity {
@@ -144,13 +144,13 @@ impl Detection {
         self.pages[(page / PAGES_PER_WORD) as usize] >> (2 * (page % PAGES_PER_WORD)) & 3
     }
 
-    /// Whether the detection wants to know which mapping units are in the log.
+    /// Whether the detection needs to know which mapping units are in the log.
     #[inline]
     pub fn follows_log(&self) -> bool {
         self.settings.granularity == Granularity::Unit
     }
 
-    /// `written` mapping units of a unit were written to the log; `updated` of them were in it before.
+    /// Counts `written` mapping units of a unit written to the log; `updated` of them were in it before.
     #[inline]
     pub fn note_log_write(&mut self, unit: u32, written: u32, updated: u32) {
         let unit = &mut self.units[(unit / self.group) as usize];
@@ -162,14 +162,14 @@ impl Detection {
         }
     }
 
-    /// `count` mapping units of a unit have left the log.
+    /// Counts `count` mapping units of a unit that have left the log.
     #[inline]
     pub fn note_left(&mut self, unit: u32, count: u32) {
         self.units[(unit / self.group) as usize].resident -= count;
     }
 
-    /// `count` mapping units of a unit were demoted to the slow region. A hot unit of which nothing is left in the log is not hot any
-    /// more.
+    /// Counts `count` mapping units of a unit demoted to the slow region. A hot unit without mapping units in the log
+    /// is no longer hot.
     #[inline]
     pub fn note_demoted(&mut self, unit: u32, count: u32) {
         let unit = &mut self.units[(unit / self.group) as usize];
@@ -180,7 +180,7 @@ impl Detection {
         }
     }
 
-    /// A decay period has passed: only the recent past counts.
+    /// Ends a decay period: only the recent past counts.
     pub fn decay(&mut self) {
         for unit in &mut self.units {
             unit.count /= 2;
@@ -194,7 +194,7 @@ impl Detection {
         }
     }
 
-    /// An adjustment period has passed: the threshold follows the hit ratio.
+    /// Ends an adjustment period: the threshold follows the hit ratio.
     pub fn adapt(&mut self) {
         let judged = self.hits + self.misses;
         if judged > 0 {
@@ -218,7 +218,7 @@ impl Detection {
         }
     }
 
-    /// Units found hot so far, and how many of them were updated in the log before they left it.
+    /// Units found hot so far, and the number of them that were updated in the log before they left it.
     pub fn totals(&self) -> (u64, u64) {
         (self.declared, self.hit)
     }
@@ -255,7 +255,7 @@ mod tests {
     fn a_unit_is_hot_once_it_is_written_more_than_the_threshold() {
         let mut detection = detection(Granularity::Unit);
         assert_eq!((detection.group(), detection.threshold()), (16, Some(16)));
-        // All of unit 1 once more: as much as the threshold.
+        // All of unit 1 once more: equal to the threshold.
         for page in 8..16 {
             detection.note_slow_write(page, true);
             assert!(!detection.is_hot(1));
@@ -293,7 +293,7 @@ mod tests {
         for unit in 0..10 {
             heat(&mut detection, unit);
             detection.note_log_write(unit * 16, 1, 0);
-            // Three of ten are updated in the log: a hit each, however often.
+            // Three of ten are updated in the log: one hit each, whatever the number of updates.
             (0..2).for_each(|_| detection.note_log_write(unit * 16, 1, u32::from(unit < 3)));
             detection.note_left(unit * 16, if unit < 3 { 0 } else { 2 });
             detection.note_demoted(unit * 16, 1);

@@ -9,12 +9,12 @@
 //!          slow region                                            └────┘
 //! ```
 //!
-//! Small writes go to the log: those up to the [`threshold`] θ, which follows the traffic from the log to the slow region
-//! (§3.2). What is valid at the hot partition's tail goes to the warm one, and there on to its head for as long as it has
-//! [`chances`] (§4.1, §4.2); what was never updated there leaves half-way (§4.3). Of large writes, those to data that are
-//! written often go to the log, too ([`detection`], §5.2). The [`partitions`] exchange blocks so that they wear evenly.
+//! Small writes go to the log: those up to the [`threshold`] θ, which follows the traffic from the log to the slow
+//! region (§3.2). Valid data at the hot partition's tail move to the warm one, and there back to its head while they
+//! have [`chances`] (§4.1, §4.2); data that were never updated there leave half-way (§4.3). Large writes go to the log,
+//! too, if their data are written often ([`detection`], §5.2). The [`partitions`] exchange blocks for even wear.
 //!
-//! Where the paper is silent or cannot mean what it prints, `docs/papers/comboftl-2010.md` gives the reading taken.
+//! Where the paper is silent or contradicts itself, `docs/papers/comboftl-2010.md` gives the interpretation.
 
 pub mod chances;
 pub mod detection;
@@ -41,7 +41,7 @@ use partitions::Partitions;
 use reclaim::ValidShares;
 use threshold::{Mode, Threshold};
 
-/// Data moved down in a period (section 3.2).
+/// Data demoted in a period (section 3.2).
 pub const MIGRATION_RATIO: Adaptation = Adaptation {
     metric: "migration_ratio",
     title: "Migration ratio φ",
@@ -68,9 +68,9 @@ pub const HOT_THRESHOLD: Adaptation = Adaptation {
 crate::choices! {
     /// Handling of the warm bit of a unit that is updated in the hot partition.
     pub enum WarmBit {
-        /// It stays: a unit updated even sooner is not colder.
+        /// It stays: a unit that is updated even sooner is not colder.
         Keep = "keep",
-        /// It is cleared as at every write from elsewhere, as printed.
+        /// It is cleared, as printed, like at every write from elsewhere.
         Reset = "reset",
     }
 }
@@ -86,18 +86,18 @@ pub struct ComboSettings {
     pub chances: chances::ChanceSettings,
     /// Handling of the warm bit of data updated in the hot partition.
     pub warm_bit: WarmBit,
-    /// Blocks of the hot partition, in percent of the fast region; 100 where there is no warm one.
+    /// Blocks of the hot partition, in percent of the fast region; 100 without a warm one.
     pub hot_percent: u32,
     /// Whether the partitions exchange blocks to even out their wear.
     pub boundary_shift: bool,
     /// Hot data in the slow region.
     pub detection: detection::DetectionSettings,
-    /// How long a cold page is taken to stay in the log.
+    /// Formula for the stay of a cold page in the log.
     pub staying_time: StayingTime,
 }
 
 impl ComboSettings {
-    /// One ring whose tail goes down, for writes up to `threshold`, and no detection (CLOCK: table 4, "Baseline").
+    /// One ring whose tail is demoted, for writes up to `threshold`, and no detection (CLOCK: table 4, "Baseline").
     pub fn clock(threshold: Threshold) -> Self {
         Self {
             threshold,
@@ -122,26 +122,27 @@ impl ComboSettings {
 /// Counters since the start.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Counts {
-    /// Programs by where the data come from and go to: the six categories of Fig. 10 but the slow region's collection.
+    /// Programs by source and destination of the data: the six categories of Fig. 10 except the slow region's
+    /// collection.
     slc_pages: u64,
     mlc_to_slc_pages: u64,
     slc_to_slc_pages: u64,
     mlc_pages: u64,
     slc_to_mlc_pages: u64,
-    /// Mapping units written to the log, and those of them that were there before.
+    /// Mapping units written to the log, and the number of them that were there before.
     log_units: u64,
     updated_units: u64,
-    /// Mapping units moved down.
+    /// Demoted mapping units.
     demoted_units: u64,
 }
 
-/// Counters of the current adjustment period: as many bytes of host writes as the fast region has (§3.2).
+/// Counters of the current adjustment period, in which the host writes as many bytes as the fast region has (§3.2).
 #[derive(Debug, Serialize, Deserialize)]
 struct Period {
     sectors: u64,
     written_sectors: u64,
     moved_units: u64,
-    /// Migration ratio of the last one, and their number.
+    /// Migration ratio of the last period, and the number of periods.
     migration_ratio: f64,
     passed: u64,
 }
@@ -214,7 +215,7 @@ impl Combo {
         Ok(combo)
     }
 
-    /// How many pages are written to the hot partition while a cold page is in the log.
+    /// Pages written to the hot partition while a cold page is in the log.
     fn staying_pages(&self) -> u64 {
         let blocks = [Partition::Hot, Partition::Warm].map(|partition| self.partitions.blocks(partition));
         self.valid_shares.staying_time(self.staying_time, self.chances.chances(), blocks)
@@ -316,12 +317,12 @@ impl Combo {
         }
     }
 
-    /// How many of these units are in the log.
+    /// Number of these units that are in the log.
     fn in_log(&self, units: std::ops::Range<u32>) -> u32 {
         self.tiers.count_in_log(units.start, units.end - units.start)
     }
 
-    /// As many bytes as the fast region has were written: what adapts to the workload does so.
+    /// Ends an adjustment period: all adaptive parts adapt.
     #[cold]
     fn close_period(&mut self) {
         let unit_sectors = u64::from(self.tiers.fast.unit_sectors());
@@ -360,7 +361,7 @@ impl Combo {
         self.partitions.written(Partition::Hot).chain(self.partitions.written(Partition::Warm))
     }
 
-    /// Checks that each unit in the log is known to be in the partition that it is in.
+    /// Checks that the recorded partition of each unit in the log is right.
     fn check_states(&self) -> Result<(), String> {
         let slots = self.tiers.fast.slots();
         for partition in [Partition::Hot, Partition::Warm] {

@@ -1,9 +1,9 @@
 //! The log's hot and warm partition (`ComboFTL` 2010 §4.1): two rings over the blocks of one region.
 //!
-//! "The boundary is shifted periodically" to balance wear. Here the rings exchange erased blocks, a few in each period in
-//! which their blocks' mean erase counts are more than a cycle apart: a block that has been erased often goes where blocks
-//! are erased seldom, and both partitions keep their size. A boundary between two halves of an array would have to be
-//! shifted all the way round for the same.
+//! "The boundary is shifted periodically" to balance wear. Here the rings exchange erased blocks, a few in each period
+//! in which their blocks' mean erase counts differ by more than a cycle: a block with many erases moves to the
+//! partition with few, and both partitions keep their size. A boundary between two halves of an array would have to be
+//! shifted all the way round for the same effect.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,35 +17,35 @@ use crate::units::BlockId;
 pub enum Partition {
     /// Where the host writes.
     Hot = 0,
-    /// Data that stayed valid in the hot one.
+    /// Data that stayed valid in the hot partition.
     Warm = 1,
 }
 
-/// Erased blocks that a partition keeps: for the survivors of its tail block, and to exchange.
+/// Erased blocks that a partition keeps: for the survivors of its tail block, and for exchanges.
 const ERASED_MIN: u32 = 1;
 
-/// Divisor of the share of the blocks that change places in a period.
+/// Divisor of the share of the blocks that are exchanged in a period.
 const EXCHANGED_SHARE: u32 = 64;
 
 /// The partitions' state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Partitions {
     rings: [Ring; 2],
-    /// Blocks of each.
+    /// Number of blocks of each.
     blocks: [u32; 2],
     /// Erase count of each block, and their sums by partition.
     erases: Table<u32>,
     sums: [u64; 2],
-    /// Blocks erased so far, by the partition that they were in.
+    /// Erases so far, by the partition of the block at the time.
     erased: [u64; 2],
-    /// Exchanges left in this period, and the partition that is worn more.
+    /// Exchanges left in this period, and the more worn partition.
     due: u32,
     leader: Partition,
     shifts: u64,
 }
 
 impl Partitions {
-    /// Partitions of `blocks` blocks, the hot one with `hot_percent` of them; at 100 the log is one ring.
+    /// Partitions of `blocks` blocks in total, the hot one with `hot_percent` of them; at 100 the log is one ring.
     ///
     /// # Errors
     /// Too few blocks.
@@ -100,13 +100,13 @@ impl Partitions {
         ring.next_page()
     }
 
-    /// The block reclaimed next.
+    /// The block that is reclaimed next.
     #[inline]
     pub fn tail(&self, partition: Partition) -> Option<BlockId> {
         self.rings[partition as usize].tail()
     }
 
-    /// The tail block has been emptied and erased.
+    /// Records that the tail block was emptied and erased.
     pub fn retire_tail(&mut self, partition: Partition) {
         let Some(tail) = self.tail(partition) else { return };
         self.rings[partition as usize].retire_tail();
@@ -118,7 +118,7 @@ impl Partitions {
         }
     }
 
-    /// A period has passed: compares the wear of the partitions.
+    /// Ends a period: compares the wear of the partitions.
     pub fn balance(&mut self) {
         let [hot, warm] =
             [0, 1].map(|partition| self.sums[partition] as f64 / f64::from(self.blocks[partition].max(1)));
@@ -127,7 +127,7 @@ impl Partitions {
         self.due = if apart { (self.blocks[0] + self.blocks[1]).div_ceil(EXCHANGED_SHARE) } else { 0 };
     }
 
-    /// The partitions exchange the erased blocks that they would open next, if that evens out their wear.
+    /// The partitions exchange the erased blocks that they would open next, if that makes their wear more even.
     fn exchange(&mut self) {
         let [Some(hot), Some(warm)] = [0, 1].map(|partition| self.rings[partition].iter_erased().next()) else {
             return;
@@ -198,7 +198,7 @@ impl Partitions {
 mod tests {
     use super::*;
 
-    /// Writes the pages of `blocks` blocks, all of which are soon invalid.
+    /// Writes the pages of `blocks` blocks, all of which soon become invalid.
     fn turn(partitions: &mut Partitions, partition: Partition, blocks: u32) {
         for _ in 0..2 * blocks {
             while partitions.is_short(partition) {

@@ -12,7 +12,7 @@ use crate::scheme::tiered::Survivors;
 use crate::units::Ppa;
 
 crate::choices! {
-    /// The formula for how long a cold page stays in the log.
+    /// The formula for the stay of a cold page in the log.
     pub enum StayingTime {
         /// `P (B_h + N B_w (1 - b) / a)`: `GC_hot` is called once in `P` page writes.
         Corrected = "corrected",
@@ -34,7 +34,7 @@ pub enum HotTail {
 }
 
 impl HotTail {
-    /// Whether a unit at the tail of its partition goes down to the slow region.
+    /// Whether a unit at the tail of its partition is demoted to the slow region.
     #[inline]
     fn goes_down(self, chances: &Chances, state: State) -> bool {
         if state.is_in_warm() {
@@ -56,12 +56,12 @@ pub struct ValidShares {
     /// Valid pages and blocks of this period, by partition.
     valid: [u64; 2],
     blocks: [u64; 2],
-    /// The shares of the last period in which any block was reclaimed: `α` and `β`.
+    /// The shares of the last period with a reclaimed block: `α` and `β`.
     shares: [f64; 2],
 }
 
 impl ValidShares {
-    /// As if all of the hot partition's pages had been valid and none of the warm one's.
+    /// Initial values: all pages of the hot partition valid, none of the warm one.
     pub fn new(pages_per_block: u32) -> Self {
         Self { pages_per_block, valid: [0; 2], blocks: [0; 2], shares: [1.0, 0.0] }
     }
@@ -71,7 +71,7 @@ impl ValidShares {
         self.blocks[partition as usize] += 1;
     }
 
-    /// A period has passed.
+    /// Ends a period.
     pub fn close_period(&mut self) {
         for partition in 0..2 {
             if self.blocks[partition] > 0 {
@@ -82,7 +82,8 @@ impl ValidShares {
         (self.valid, self.blocks) = ([0; 2], [0; 2]);
     }
 
-    /// Pages written to the hot partition while a cold page goes through both (§4.1), at least all of the hot one's.
+    /// Pages written to the hot partition while a cold page passes through both (§4.1), at least all pages of the hot
+    /// one.
     ///
     /// Less than one valid page in a block counts as one, so that the time stays finite.
     pub fn staying_time(&self, formula: StayingTime, chances: u32, [hot, warm]: [u32; 2]) -> u64 {
@@ -99,7 +100,7 @@ impl ValidShares {
 }
 
 impl Combo {
-    /// The page of the hot partition that the host's next data go to.
+    /// The page of the hot partition for the host's next data.
     #[inline]
     pub(super) fn hot_page<M: Media>(&mut self, media: &mut M) -> Ppa {
         while self.partitions.is_short(Partition::Hot) {
@@ -113,7 +114,8 @@ impl Combo {
         self.tiers.fast.slots().geometry().ppa(block, page)
     }
 
-    /// Empties a partition's tail block: data without a chance left go down, the rest to the head of the warm partition.
+    /// Empties a partition's tail block: data without a chance left are demoted, the rest moves to the head of the warm
+    /// partition.
     fn reclaim<M: Media>(&mut self, media: &mut M, partition: Partition) {
         let Some(block) = self.partitions.tail(partition) else { return };
         let slots = self.tiers.fast.slots();
@@ -142,14 +144,14 @@ impl Combo {
         self.partitions.retire_tail(partition);
     }
 
-    /// Whether the unit in a slot of a tail block goes down to the slow region.
+    /// Whether the unit in a slot of a tail block is demoted to the slow region.
     #[inline]
     fn goes_down(&self, slot: u32) -> bool {
         self.hot_tail.goes_down(&self.chances, self.states[slot as usize])
     }
 
-    /// Moves down the units of a page that have no chance left, whose slots are the first of `slots`; together with each unit go those
-    /// of its slow page among all of `slots` that have had theirs as well.
+    /// Demotes the units of a page that have no chance left; its slots are the first of `slots`. Each unit is demoted
+    /// together with those of its slow page among all of `slots` that have no chance left either.
     fn move_down<M: Media>(&mut self, media: &mut M, slots: Range<u32>) {
         for slot in slots.start..slots.start + self.tiers.fast.units_per_page() {
             let Self { states, chances, hot_tail, .. } = self;
@@ -169,7 +171,7 @@ impl Combo {
     /// Assigns the valid units of a tail page to the head of the warm partition.
     ///
     /// The survivors of a warm block need no more than the open block and the erased one that is kept. Each lap of the
-    /// warm partition costs a unit a chance, so that there is an end to laps which make no room.
+    /// warm partition costs a unit a chance, so that laps without gain end.
     fn move_on<M: Media>(&mut self, media: &mut M, page: Ppa, partition: Partition, survivors: &mut Survivors) {
         if self.partitions.needs_block(Partition::Warm) || survivors.is_full() {
             self.copy(media, survivors);

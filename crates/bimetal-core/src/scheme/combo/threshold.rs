@@ -9,9 +9,9 @@ use crate::units::ByteSize;
 crate::choices! {
     /// Whether a quantity follows the workload.
     pub enum Mode {
-        /// It does.
+        /// It adapts.
         Dynamic = "dynamic",
-        /// It stays as it is set.
+        /// It is constant.
         Fixed = "fixed",
     }
 }
@@ -26,7 +26,7 @@ pub struct Threshold {
     sectors: u32,
     #[serde(with = "crate::save::fixed")]
     mode: Mode,
-    /// Migration ratio that it aims at (φ), and by how much it may be missed (ε).
+    /// Target of the migration ratio (φ), and the accepted deviation (ε).
     #[serde(with = "crate::save::fixed")]
     target: f64,
     #[serde(with = "crate::save::fixed")]
@@ -37,16 +37,16 @@ impl Threshold {
     /// Every write is small.
     pub const UNBOUNDED: Self = Self { sectors: u32::MAX, mode: Mode::Fixed, target: 0.0, tolerance: 0.0 };
 
-    /// A threshold that stays.
+    /// A constant threshold.
     pub fn fixed(size: ByteSize) -> Self {
         let sectors = u32::try_from(size.0 / SECTOR_BYTES).unwrap_or(u32::MAX);
         Self { sectors, ..Self::UNBOUNDED }
     }
 
-    /// A threshold that begins with `start`, for a migration ratio of `target`, give or take `tolerance`.
+    /// A threshold that starts at `start`, for a migration ratio of `target` ± `tolerance`.
     ///
     /// # Errors
-    /// A start that is not among the values that it can take.
+    /// A start that is not a possible value.
     pub fn dynamic(start: ByteSize, target: f64, tolerance: f64) -> Result<Self, String> {
         let Self { sectors, .. } = Self::fixed(start);
         if !(SECTORS_MIN..=SECTORS_MAX).contains(&sectors) || !start.0.is_power_of_two() {
@@ -66,7 +66,7 @@ impl Threshold {
         (self.sectors < u32::MAX).then(|| f64::from(self.sectors) * SECTOR_BYTES as f64 / 1024.0)
     }
 
-    /// A period has passed: `migration_ratio` is the amount moved down in it over the size of the fast region.
+    /// Ends a period; `migration_ratio` is the amount of demoted data divided by the size of the fast region.
     pub fn adapt(&mut self, migration_ratio: f64) {
         if self.mode == Mode::Fixed {
             return;

@@ -1,5 +1,5 @@
-//! `csal`: every write goes to a fast cache in turn. Units that are still valid in its oldest blocks go to the slow region in large writes
-//! (*CSAL*: Zhang et al., EuroSys 2024; the FTL of SPDK).
+//! `csal`: all writes go to a fast cache, whose blocks are written in turn. Units that are still valid in its oldest
+//! blocks go to the slow region in large writes (*CSAL*: Zhang et al., EuroSys 2024; the FTL of SPDK).
 //!
 //! ```text
 //!  write ─▶ |####|####|####|##__|____|   fast: chunks, written in turn
@@ -8,19 +8,20 @@
 //!           |#_##|####|#_#_|____|        slow: bands, pages full of units; collected in a band of their own
 //! ```
 //!
-//! The map has an entry for each unit, the 4-KiB block of hosts, wherever it is. So the slow region may have pages of 16 or 64 KiB, the
-//! *indirection unit* of QLC drives, and no small write becomes a read-modify-write: units of any addresses share a page. Units that are
-//! overwritten in the cache are never written to the slow region.
+//! The map has an entry for each unit, the 4-KiB block of hosts, in either region. So the slow region may have pages of
+//! 16 or 64 KiB, the *indirection unit* of QLC drives, and small writes need no read-modify-write: units of any
+//! addresses share a page. Units that are overwritten in the cache are never written to the slow region.
 //!
-//! Facts are those of SPDK (`lib/ftl`, 3230130): the cache takes every write whatever its size; compaction goes on while at least 80 % of the
-//! chunks are full, the oldest first, and moves valid units only, to bands apart from those of collected data; the victim is the band
-//! with the largest share of invalid units, and of those within ten points of each other the one that was written fewest times, then
-//! the lowest.
+//! Facts come from SPDK (`lib/ftl`, 3230130): the cache takes every write whatever its size; compaction runs while at
+//! least 80 % of the chunks are full, the oldest first, and moves only valid units, to bands separate from those of
+//! collected data; the victim is the band with the largest share of invalid units, and among bands within ten points of
+//! each other the one that was written fewest times, then the lowest.
 //!
-//! Choices and departures. A chunk is a block of the fast region, and a band one of the slow region (there 1 GiB). SPDK slows the host
-//! down every 20 ms, so that compaction keeps up. A scheme has no clock: while too many chunks are full, it moves one unit for each one
-//! written. A page that compaction or collection has too few units for is written with fewer. A trim forgets whole units (SPDK: 4 MiB).
-//! The limits of free bands (5 to begin, 2 to stop compaction) are one, and a band is kept for collection.
+//! Choices and departures. A chunk is a block of the fast region, and a band one of the slow region (there 1 GiB). SPDK
+//! slows the host down every 20 ms, so that compaction keeps up. A scheme has no clock: while too many chunks are full,
+//! it moves one unit for each one written. If compaction or collection has too few units for a page, it writes the page
+//! with fewer. A trim drops whole units (SPDK: 4 MiB). The limits of free bands (5 to begin, 2 to stop compaction) are
+//! one, and a band is kept for collection.
 
 mod packed;
 
@@ -58,15 +59,15 @@ crate::parameters! {
     }
 }
 
-/// Chunks for each one that is being written, at least: those that are written at once must not be most of them.
+/// Least number of chunks for each one that is being written: open chunks must be a small part.
 const CHUNKS_PER_OPEN: u32 = 8;
-/// Chunks that the fast region has at least.
+/// Least number of chunks of the fast region.
 const CHUNKS_MIN: u32 = 4;
 
-/// Where units are.
+/// The places of units.
 #[derive(Debug, Serialize, Deserialize)]
 struct Map {
-    /// By unit: 0 for nowhere, else one more than its slot; slots of the slow region follow those of the fast one.
+    /// By unit: 0 for none, else one more than its slot; slots of the slow region follow those of the fast one.
     places: Table<u32>,
     #[serde(with = "crate::save::fixed")]
     fast_slots: u32,
@@ -102,7 +103,7 @@ struct Counts {
     compacted: u64,
 }
 
-/// Pages in the controller: units that follow each other in one are read once.
+/// Pages in the controller: consecutive units of one page are read once.
 struct LastReads<D> {
     fast: LastRead<D>,
     slow: LastRead<D>,
@@ -124,12 +125,12 @@ pub struct Csal {
     /// Divides addresses into mapping units.
     #[serde(with = "crate::save::fixed")]
     units: Division,
-    /// Full chunks from which on data are moved.
+    /// Number of full chunks from which on data are moved.
     #[serde(with = "crate::save::fixed")]
     compacted_from: u32,
-    /// How far the oldest chunk has been emptied, in slots.
+    /// First slot of the oldest chunk that is not emptied yet.
     cursor: u32,
-    /// Units written that compaction has not made up for.
+    /// Written units for which compaction has not yet moved others.
     owed_units: u32,
     counts: Counts,
 }
@@ -163,7 +164,7 @@ impl Csal {
             ring: Ring::new(0..cache.blocks, cache.blocks, cache.pages_per_block, width, cache.stripe_pages),
             slow,
             units: Division::by(unit_sectors),
-            // With the last chunk open there is something to move.
+            // Even with the last chunk open there is data to move.
             compacted_from: from.min(cache.blocks - width),
             cursor: 0,
             owed_units: 0,
@@ -251,8 +252,8 @@ impl Csal {
         }
     }
 
-    /// The next valid slot of the oldest chunks. Chunks that have none left are emptied, as long as too many are full or a page
-    /// `is_begun` that others may complete.
+    /// The next valid slot of the oldest chunks. Chunks without valid slots are emptied, while too many are full or
+    /// while a page `is_begun` and can be filled further.
     fn next_valid(&mut self, emptied: &mut Emptied, is_begun: bool) -> Option<u32> {
         while (is_begun || self.is_full()) && self.ring.tail_is_full() && !emptied.is_full() {
             let block = self.ring.tail()?;
@@ -305,7 +306,7 @@ impl Csal {
         }
     }
 
-    /// Forgets whole units.
+    /// Drops whole units.
     fn trim(&mut self, request: &Request) {
         let unit_sectors = self.fast.unit_sectors();
         for span in self.units.spans(request).filter(|span| span.sectors == unit_sectors) {
@@ -340,7 +341,7 @@ impl Csal {
     }
 }
 
-/// Chunks that hold nothing valid any more.
+/// Chunks without valid data.
 type Emptied = arrayvec::ArrayVec<BlockId, 128>;
 
 impl<M: Media> Scheme<M> for Csal {

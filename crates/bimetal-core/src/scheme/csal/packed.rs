@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!  from the cache ─▶ open blocks ─▶ |#_##|____|#__#|  full          victim: valid units
-//!                                   units of a page die one by one ─────▶ pages of other open blocks; then erased
+//!                                   units become invalid one by one ─────▶ pages of other open blocks; then erased
 //! ```
 //!
-//! A page is written whole, with as many units as it holds. Where there are fewer units, the rest of the page is garbage from the
-//! beginning. A block is a band. The valid units of a victim are packed into new pages, in steps between the pages from the cache.
+//! A page is always programmed as a whole. With too few units for it, the rest of the page is garbage from the
+//! beginning. A block is a band. The valid units of a victim are packed into new pages, in steps between the pages from
+//! the cache.
 
 use std::collections::VecDeque;
 
@@ -18,12 +19,12 @@ use crate::region::slot_table::{LastRead, SlotTable};
 use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
-/// Units of a page, at most.
+/// Largest number of units of a page.
 const UNITS_MAX: usize = 128;
 /// Streams: units from the cache, and collected units.
 const STREAMS: usize = 2;
 const COLLECTED: usize = 1;
-/// Blocks that differ by no more than this share of invalid units, in hundredths, are equally good victims.
+/// Blocks whose shares of invalid units differ by no more than this, in hundredths, are equally good victims.
 const EQUAL_PERCENT: u32 = 10;
 
 /// Units that will be written to a page together.
@@ -34,7 +35,7 @@ pub struct Batch<D> {
 }
 
 impl<D: Copy> Batch<D> {
-    /// An empty one.
+    /// An empty batch.
     pub fn new() -> Self {
         Self { units: ArrayVec::new(), parts: ArrayVec::new() }
     }
@@ -60,19 +61,19 @@ impl<D: Copy> Batch<D> {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Open {
     block: u32,
-    /// Its next page; the number of pages where a new block is needed.
+    /// Its next page; the number of pages if a new block is needed.
     page: u32,
 }
 
-/// The block that is collected.
+/// The block that is being collected.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Victim {
     block: u32,
-    /// Slot to go on from, counted from the block's first.
+    /// Slot at which collection continues, counted from the block's first.
     slot: u32,
     /// Its valid units when it was chosen.
     valid: u32,
-    /// Pages of copies that are due, times the units that it gives.
+    /// Pages of copies that are due, times the units that the victim frees.
     owed: u64,
 }
 
@@ -95,13 +96,13 @@ pub struct PackedLog {
     /// By stream and lane.
     #[serde(with = "crate::save::sized")]
     open: Vec<Open>,
-    /// By stream: the lane that takes the next page, and how many pages more before the next one does.
+    /// By stream: the lane of the next page, and the number of further pages on this lane.
     #[serde(with = "crate::save::tuple")]
     next: [u32; STREAMS],
     #[serde(with = "crate::save::tuple")]
     stripe_left: [u32; STREAMS],
     victim: Option<Victim>,
-    /// By block: valid units, and how often it was written.
+    /// By block: valid units, and number of times that it was written.
     valid: Table<u32>,
     writes: Table<u32>,
     erases: u64,
@@ -113,7 +114,7 @@ impl PackedLog {
     /// An erased region that can hold `units` units of `unit_sectors` sectors.
     ///
     /// # Errors
-    /// Too little spare area, and how much it takes.
+    /// Too little spare area, with the amount needed.
     pub fn new(
         region: RegionId,
         geometry: Geometry,
@@ -122,7 +123,7 @@ impl PackedLog {
         free_blocks: u32,
     ) -> Result<Self, String> {
         let slots = geometry.page_sectors() / unit_sectors;
-        // A victim must give back a page at least, however its valid units are packed.
+        // A victim must free at least one page, however its valid units are packed.
         let gathered = u64::from(geometry.pages_per_block.saturating_sub(1)) * u64::from(slots);
         let data_blocks = if gathered == 0 { u64::MAX } else { units.div_ceil(gathered) };
         let spare = u64::from(geometry.blocks).saturating_sub(data_blocks);
@@ -189,7 +190,7 @@ impl PackedLog {
         self.slots.unit(slot)
     }
 
-    /// A slot's unit is valid no longer.
+    /// Invalidates the unit of a slot.
     pub fn forget(&mut self, slot: u32) {
         self.valid[self.slots.block_of(slot).index()] -= 1;
         self.slots.clear(slot);
@@ -207,8 +208,8 @@ impl PackedLog {
         (data, position * self.unit_sectors)
     }
 
-    /// Writes a page of units from the cache, after collecting if it must, and collects a step further. `moved` is told each unit
-    /// that has another slot now.
+    /// Writes a page of units from the cache, after collecting if that is necessary, and then collects a step further.
+    /// `moved` gets each unit with its new slot.
     pub fn write<M: Media>(
         &mut self,
         media: &mut M,
@@ -232,7 +233,7 @@ impl PackedLog {
         stream * self.lanes as usize + self.next[stream] as usize
     }
 
-    /// Chooses the lane of a stream's next page: they take turns.
+    /// Chooses the lane of a stream's next page; lanes take turns.
     fn take_turn(&mut self, stream: usize) {
         if self.stripe_left[stream] == 0 {
             self.next[stream] = (self.next[stream] + 1) % self.lanes;
@@ -256,7 +257,7 @@ impl PackedLog {
                     self.open[lane] = Open { block, page: 0 };
                     self.writes[block as usize] += 1;
                 }
-                // The room is in an open block of another lane, or of the other stream.
+                // There is room only in an open block of another lane, or of the other stream.
                 None => return self.page_of_any(),
             }
         }
@@ -305,8 +306,8 @@ impl PackedLog {
         !is_open && self.victim.is_none_or(|victim| victim.block != block) && !is_erased(block)
     }
 
-    /// Chooses a victim unless there is one: of the blocks with about the most invalid units the one written least, and then the first.
-    /// Returns whether there is one now.
+    /// Chooses a victim unless there is one: among the blocks with about the most invalid units the one written least,
+    /// then the first. Returns whether there is a victim.
     fn begin_collecting(&mut self) -> bool {
         if self.victim.is_some() {
             return true;
@@ -315,7 +316,7 @@ impl PackedLog {
         let is_erased = |block: u32| self.valid[block as usize] == 0 && self.erased.contains(&block);
         let candidates = || (0..self.geometry().blocks).filter(|&block| self.is_candidate(block, &is_erased));
         let Some(least) = candidates().map(|block| self.valid[block as usize]).min() else { return false };
-        // It gives back a page.
+        // A victim must free a page.
         let most = (least + units * EQUAL_PERCENT / 100).min(units - self.units_per_page());
         let equal = candidates().filter(|&block| self.valid[block as usize] <= most.max(least));
         let Some(block) = equal.min_by_key(|&block| self.writes[block as usize]) else { return false };
@@ -327,7 +328,7 @@ impl PackedLog {
         true
     }
 
-    /// After a page from the cache: as much of a victim as makes room for one.
+    /// After a page from the cache: collects as much of a victim as frees one page.
     fn collect_step<M: Media>(&mut self, media: &mut M, moved: &mut impl FnMut(u32, u32)) {
         if self.victim.is_none() && (self.erased.len() as u32 > self.free_blocks || !self.begin_collecting()) {
             return;
@@ -344,7 +345,7 @@ impl PackedLog {
         }
     }
 
-    /// Packs a page of the victim's valid units, and erases it once it has none. Returns whether there is more of it.
+    /// Packs a page of the victim's valid units, and erases the victim once it has none. Returns whether some are left.
     fn collect_page<M: Media>(&mut self, media: &mut M, moved: &mut impl FnMut(u32, u32)) -> bool {
         let Some(mut victim) = self.victim else { return false };
         let slots = self.slots.slots_of(BlockId(victim.block));
@@ -448,12 +449,12 @@ impl PackedLog {
         slots.into_iter()
     }
 
-    /// Sets how often a block was written.
+    /// Sets the number of times that a block was written.
     pub fn set_writes(&mut self, block: u32, writes: u32) {
         self.writes[block as usize] = writes;
     }
 
-    /// The block that would be collected.
+    /// The block that would be chosen as victim.
     pub fn victim_block(&mut self) -> Option<u32> {
         self.victim = None;
         self.begin_collecting();

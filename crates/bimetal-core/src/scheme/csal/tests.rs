@@ -48,7 +48,7 @@ impl Device {
 #[test]
 fn compaction_begins_when_four_fifths_of_the_chunks_are_full() {
     let mut device = Device::new(16, 10).unwrap();
-    // 80 % of 8 chunks are 7, beside the one that is being written.
+    // 80 % of 8 chunks are 7, in addition to the one that is being written.
     for unit in 0..16 * 7 {
         device.serve(Op::Write, unit * 8, 8);
         assert_eq!(device.count(1, FlashOp::Program, Cause::MigrateDown), 0, "unit {unit}");
@@ -71,7 +71,7 @@ fn what_was_overwritten_in_the_cache_never_goes_down() {
     Scheme::<Checked<SimMedia>>::check(&device.scheme).unwrap();
 }
 
-/// Slow pages of 64 KiB: units of any addresses share one, and what each cause wrote adds up.
+/// Slow pages of 64 KiB: units of any addresses share one, and the writes of all causes add up.
 #[test]
 fn small_writes_share_pages_of_the_slow_region() {
     for slow_kib in [4, 16, 64] {

@@ -2,17 +2,18 @@
 //! of a page-mapped region (*WLAFTL*, Chinese Journal of Computers 2018, §3; Chang, IEEE Trans. Computers 2010, §3.3).
 //!
 //! ```text
-//! write ─▶ admission ─▶ small, or an update ─▶ head  fast log  tail ─▶ valid pages: once more round, or down
+//! write ─▶ admission ─▶ small, or an update ─▶ head  fast log  tail ─▶ valid pages: another lap, or demoted
 //!              └──────▶ the rest ────────────────────────────────────▶ slow region
 //! ```
 //!
-//! Which data go to the log is the scheme's [`Admission`]; to WLAFTL's, a write whose data are all there is an update and
-//! stays, whatever its size. When erased blocks are short, the oldest block is collected (WLAFTL's
-//! Algorithm 2): while the fast region is worn more than the slow one, its valid pages go down at once; else a page goes
-//! round until it has done so [`FifoLogSettings::max_cycle_time`] times. That bounds the copying: no page goes round for ever.
+//! The scheme's [`Admission`] decides which data go to the log; in WLAFTL's, a write whose data are all there is an
+//! update and stays, whatever its size. When erased blocks are short, the oldest block is collected (WLAFTL's Algorithm
+//! 2): while the fast region is worn more than the slow one, its valid pages are demoted at once; otherwise a page
+//! makes up to [`FifoLogSettings::max_cycle_time`] laps. That bounds the copying.
 //!
-//! Readings: relative wear is compared in whole cycles of the slow region; a page that the host writes starts at
-//! `Cycle_Time` 0; half a slow page that goes down is completed from its old copy. `docs/papers/wlaftl-2018.md` has all.
+//! Interpretations: relative wear is compared in whole cycles of the slow region; a page that the host writes starts at
+//! `Cycle_Time` 0; half a slow page that is demoted is completed from its old copy. `docs/papers/wlaftl-2018.md` lists
+//! all.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -40,14 +41,14 @@ pub const WEAR_BALANCE: Adaptation = Adaptation {
 
 /// Which data go to the log.
 pub trait Admission: std::fmt::Debug + Send + Serialize {
-    /// Whether data that are in the log are written there however large the write is.
+    /// Whether data that are in the log are written there whatever the size of the write.
     const KEEPS_UPDATES: bool;
 
-    /// A host write of `sectors` sectors arrives.
+    /// Called for each host write, of `sectors` sectors.
     fn note_write(&mut self, _sectors: u32) {}
 
-    /// Whether a host write of `sectors` sectors is small enough for the log. Some of its data are not in the log yet; `wear` is
-    /// that of the fast region against that of the slow one.
+    /// Whether a host write of `sectors` sectors is small enough for the log. Some of its data are not in the log yet;
+    /// `wear` compares the wear of the fast region with that of the slow one.
     fn admits(&mut self, sectors: u32, wear: impl FnOnce() -> Ordering) -> bool;
 
     /// Size of the largest write that is admitted, in bytes.
@@ -59,7 +60,7 @@ crate::choices! {
     pub enum CycleTime {
         /// Laps of this copy of a page: the host's next write to it starts at 0 (section 4.2 and Algorithm 2).
         Laps = "laps",
-        /// Laps and writes of the host, the first one included, until the page goes down: the laboratory's program.
+        /// Laps and writes of the host, the first one included, until the page is demoted: the laboratory's program.
         LapsAndWrites = "laps_and_writes",
     }
 }
@@ -69,11 +70,11 @@ crate::choices! {
 pub struct FifoLogSettings {
     /// Erased blocks of the log below which its oldest block is collected.
     pub free_blocks: u32,
-    /// How often a page goes round before it goes down.
+    /// Laps of a page before it is demoted.
     pub max_cycle_time: u8,
     /// Unit of that count.
     pub cycle_time: CycleTime,
-    /// Whether pages go round while both regions are worn alike.
+    /// Whether pages stay for another lap while both regions are equally worn.
     pub laps_at_equal_wear: bool,
     /// How wear is compared.
     pub wear_compare: WearCompare,
@@ -95,12 +96,12 @@ struct Counts {
     demoted_units: u64,
 }
 
-/// Which data in the oldest block go down (Algorithm 2).
+/// Which data in the oldest block are demoted (Algorithm 2).
 #[derive(Clone, Copy)]
 struct GoesDown {
-    /// All, as the fast region is worn more.
+    /// All, because the fast region is worn more.
     is_worn: bool,
-    /// Else those that have gone round so often.
+    /// Otherwise those with this number of laps.
     most: u8,
 }
 
@@ -121,7 +122,7 @@ pub struct FifoLog<A> {
     #[serde(with = "crate::save::fixed")]
     settings: FifoLogSettings,
     admission: A,
-    /// `Cycle_Time`: by slot, how often it has gone round.
+    /// `Cycle_Time`: laps of the unit in each slot.
     cycles: Table<u8>,
     #[serde(with = "crate::save::fixed")]
     blocks: u32,
@@ -249,7 +250,7 @@ impl<A: Admission> FifoLog<A> {
         }
     }
 
-    /// The page of the log that the host's next data go to.
+    /// The page of the log for the host's next data.
     #[inline]
     fn next_page<M: Media>(&mut self, media: &mut M) -> Ppa {
         // A whole block is open when the tail is collected, so that copied data have room.
@@ -269,7 +270,7 @@ impl<A: Admission> FifoLog<A> {
         self.tiers.fast.slots().geometry().ppa(block, page)
     }
 
-    /// Moves valid data of the oldest block to the head or down, and erases it.
+    /// Moves valid data of the oldest block to the head or demotes them, and erases the block.
     fn collect_tail<M: Media>(&mut self, media: &mut M) {
         let Some(block) = self.ring.tail() else { return };
         let all = self.tiers.fast.slots().slots_of(block);
@@ -290,7 +291,7 @@ impl<A: Admission> FifoLog<A> {
         self.ring.retire_tail();
     }
 
-    /// Moves a unit down, and with it those of the same slow page that are due, too, among the given slots.
+    /// Demotes a unit, together with those of the same slow page among the given slots that are also due.
     fn demote<M: Media>(&mut self, media: &mut M, unit: u32, slots: Range<u32>, goes_down: GoesDown) {
         let cycles = &self.cycles;
         let is_due = |slot: u32| slots.contains(&slot) && goes_down.holds(cycles, slot);
@@ -300,7 +301,7 @@ impl<A: Admission> FifoLog<A> {
         self.counts.worn_units += if goes_down.is_worn { moved } else { 0 };
     }
 
-    /// Gives a page a place at the head; its units have gone round once more.
+    /// Assigns a page to the head; its units have completed another lap.
     fn copy_back<M: Media>(&mut self, media: &mut M, page: Ppa, survivors: &mut Survivors) {
         if self.ring.needs_block() || survivors.is_full() {
             self.tiers.copy_survivors(media, survivors);
@@ -312,14 +313,14 @@ impl<A: Admission> FifoLog<A> {
         let (cycles, tail_units) = (&mut self.cycles, &mut self.counts.tail_units);
         let most = self.settings.max_cycle_time;
         self.tiers.move_survivor(survivors, page, to, |old, new| {
-            // A unit that was due goes along with one of its page that was not.
+            // A unit that was due is copied together with a unit of its page that was not.
             cycles[new as usize] = most.min(cycles[old as usize] + 1);
             *tail_units += 1;
         });
         self.counts.copied_back_pages += 1;
     }
 
-    /// Data that go down at present.
+    /// Which data are demoted at present.
     #[inline]
     fn goes_down(&self) -> GoesDown {
         let most = self.settings.max_cycle_time;
@@ -327,7 +328,7 @@ impl<A: Admission> FifoLog<A> {
         GoesDown { is_worn: most > 0 && is_worn(self.wear_order()), most }
     }
 
-    /// Relative wear of the fast region against that of the slow one.
+    /// Compares the relative wear of the fast region with that of the slow one.
     #[inline]
     fn wear_order(&self) -> Ordering {
         self.wear.order(self.tiers.fast.erases(), self.tiers.slow.erases(), self.settings.wear_compare)

@@ -101,7 +101,7 @@ fn an_updated_page_starts_again() {
     assert_eq!(device.scheme.counts.demoted_units, 0, "twelve laps");
 }
 
-/// The laboratory's program counts the host's writes to a page, too.
+/// The laboratory's program also counts the host's writes to a page.
 #[test]
 fn writes_count_if_they_are_to() {
     let mut device = Device::new(&[("cycle_time", "laps_and_writes"), ("max_cycle_time", "2"), ("free_blocks", "2")]);

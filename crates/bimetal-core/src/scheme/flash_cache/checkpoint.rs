@@ -1,8 +1,8 @@
 //! Checkpoints of the mapping manager: the map as pages of flash.
 //!
-//! Two areas of blocks take turns, so that one complete checkpoint exists at all times. A checkpoint is written a page with
-//! each request, not at once: the summaries of the blocks tell what changed meanwhile. What is in it is the business of the
-//! store below the seam; here it is what it costs.
+//! Two areas of blocks take turns, so that one complete checkpoint exists at all times. A checkpoint is not written at
+//! once, but a page with each request; changes meanwhile are known from the summaries of the blocks. Its content is
+//! left to the store below the seam; only its cost is modelled here.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,20 +21,20 @@ pub struct Checkpoint {
     geometry: Geometry,
     #[serde(with = "crate::save::fixed")]
     area_blocks: u32,
-    /// Checkpoints begun.
+    /// Number of checkpoints begun.
     begun: u64,
-    /// Pages of the latest that are written, and those that are not.
+    /// Pages of the latest checkpoint that are written, and those that are not.
     written: u32,
     pending: u32,
 }
 
 impl Checkpoint {
-    /// Blocks that checkpoints of up to `cached_pages` cached pages take, the first of the region.
+    /// Blocks for checkpoints of up to `cached_pages` cached pages; they are the first of the region.
     pub fn blocks(geometry: &Geometry, cached_pages: u64) -> u32 {
         2 * ((cached_pages * ENTRY_BYTES).div_ceil(geometry.block_bytes()) as u32).max(1)
     }
 
-    /// None written yet, in the first `blocks` blocks of a region, which are erased.
+    /// No checkpoint written yet, in the first `blocks` blocks of a region, which are erased.
     pub fn new(region: RegionId, geometry: Geometry, blocks: u32) -> Self {
         Self { region, geometry, area_blocks: blocks / 2, begun: 0, written: 0, pending: 0 }
     }
@@ -51,7 +51,7 @@ impl Checkpoint {
 
     /// Checks that written and pending pages fit into an area.
     ///
-    /// # Errors
+    /// The pages do not fit.
     /// It does not.
     pub fn check(&self) -> Result<(), String> {
         let (pages, room) = (
@@ -64,7 +64,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Writes up to `pages` pages of the checkpoint; returns how many.
+    /// Writes up to `pages` pages of the checkpoint; returns their number.
     #[inline]
     pub fn write<M: Media>(&mut self, media: &mut M, pages: u32) -> u32 {
         let pages = pages.min(self.pending);

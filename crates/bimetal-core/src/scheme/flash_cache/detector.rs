@@ -1,6 +1,6 @@
-//! The sequential I/O detector: which requests go past the cache.
+//! The sequential I/O detector: which requests bypass the cache.
 //!
-//! It follows one stream, as the authors' code does: requests each of which begins where the one before ended, reads and
+//! It follows one stream, like the authors' code: requests that each begin where the previous one ended, reads and
 //! writes alike.
 
 use serde::{Deserialize, Serialize};
@@ -10,22 +10,22 @@ use crate::request::Request;
 /// The stream of the last request.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SequentialDetector {
-    /// Sectors beyond which a stream is sequential; 0: none is.
+    /// Sectors beyond which a stream is sequential; 0: never.
     #[serde(with = "crate::save::fixed")]
     unit_sectors: u64,
-    /// Where the stream goes on.
+    /// Sector at which the stream continues.
     next_sector: u64,
     sectors: u64,
 }
 
 impl SequentialDetector {
-    /// Streams of more than `unit_bytes` bytes are sequential ("greater than 128KB", section 5); none is if that is 0.
+    /// Streams of more than `unit_bytes` bytes are sequential ("greater than 128KB", section 5); if it is 0, none is.
     pub fn new(unit_bytes: u64) -> Self {
         // No request begins at the last sector that a number can express.
         Self { unit_sectors: unit_bytes.div_ceil(512), next_sector: u64::MAX, sectors: 0 }
     }
 
-    /// Whether a request belongs to a stream that is sequential by now.
+    /// Whether a request belongs to a stream that is already sequential.
     #[inline]
     pub fn is_sequential(&mut self, request: &Request) -> bool {
         if request.sector != self.next_sector {

@@ -1,4 +1,4 @@
-//! The family of flash caches: OP-FCL and its two rivals (Oh, Choi, Lee, Noh, FAST 2012, section 6).
+//! The family of flash caches: OP-FCL and its two baselines (Oh, Choi, Lee, Noh, FAST 2012, section 6).
 
 use super::{CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit, READ_LIMIT, Rates, SPARE, WRITE_LIMIT};
 use crate::model::cleaning::VictimUtilisation;
@@ -20,8 +20,8 @@ const SHARED: SchemeSpec = SchemeSpec {
 presets! {
     Family, SHARED;
 
-    /// OP-FCL: every period a cost model over measured hit-rate curves chooses how much of the flash is for reads, how much for
-    /// writes, and how much spare.
+    /// OP-FCL: in every period a cost model with measured hit-rate curves chooses the shares of the flash for reads,
+    /// for writes, and as spare area.
     pub mod opfcl::OpFcl {
         name: "opfcl",
         summary: "flash cache over disks: read cache, write cache and spare area sized by a cost model",
@@ -32,7 +32,7 @@ presets! {
         FlashCache::with(shape, family.settings_of(100.0 - family.initial_spare_percent, Some(family.partitioning(true))))
     }
 
-    /// RW-FCL: of a fixed size, of which the cost model chooses the share for reads.
+    /// RW-FCL: a cache of fixed size, of which the cost model chooses the share for reads.
     pub mod rwfcl::RwFcl {
         name: "rwfcl",
         summary: "flash cache over disks, of fixed size: shares of reads and writes by a cost model",
@@ -43,7 +43,7 @@ presets! {
         FlashCache::with(shape, family.settings_of(family.cache_percent, Some(family.partitioning(false))))
     }
 
-    /// FP-FCL: of a fixed size with clean and dirty pages in one LRU order, as a drive of the time would be used.
+    /// FP-FCL: a cache of fixed size with clean and dirty pages in one LRU order, like a drive of the time.
     pub mod fpfcl::FpFcl {
         name: "fpfcl",
         summary: "flash cache over disks, of fixed size: one LRU order of clean and dirty pages"
@@ -59,35 +59,37 @@ crate::parameters! {
     SHARED.name;
     /// Parameters of the family.
     pub struct Family {
-        /// Share of the flash that is spare at first, in percent.
+        /// Initial spare area, in percent of the flash.
         pub initial_spare_percent: f64 = 5.0, in 1.0..=99.0;
         /// Share of the flash that holds data, in percent; the rest is spare.
         pub cache_percent: f64 = 80.0, in 1.0..=99.0;
-        /// Share of the cache that is for reads at first, in percent.
+        /// Initial share of the cache for reads, in percent.
         pub initial_read_percent: f64 = 50.0, in 0.0..=100.0;
         /// Segment of the hit-rate curves and step of the sizes; between 1/256 and 1/16 of the flash.
         pub segment_bytes: ByteSize = ByteSize(256 << 20), in ByteSize(4096)..=ByteSize(1 << 40);
-        /// Share of a period's counts that counts in the next one too: the authors' code halves; the paper does not say.
+        /// Share of a period's counts that is kept for the next one: the authors' code halves; the paper does not say.
         pub curve_keep: f64 = 0.5, in 0.0..=0.99;
-        /// Over what time the rates are measured at which both caches serve: IO_R and IO_W of equation 6; the paper does not say.
+        /// Time over which the request rates of both caches are measured: IO_R and IO_W of equation 6; the paper does
+        /// not say.
         pub rates: Rates = Rates::Total;
         /// Whether hit-rate curves are measured from all pages or from a sample.
         pub curve: Curve = Curve::Exact;
         /// Share of the pages in the sample.
         pub sample_rate: f64 = 0.01, in 0.0001..=1.0;
-        /// How full the victims of garbage collection are taken to be: as in the paper, or as greedy collection has them.
+        /// Assumed utilisation of the victims of garbage collection: as in the paper, or that of greedy collection.
         pub victim: VictimUtilisation = VictimUtilisation::Fifo;
-        /// Pages by which the sizes move with each request, at most.
+        /// Largest change of the sizes with each request, in pages.
         pub resize_pages: u32 = 128, in 1..=1_000_000;
-        /// Whether destaged pages stay, as clean ones, if the read cache has room.
+        /// Whether destaged pages stay in the cache as clean pages if the read cache has room.
         pub keep_clean: bool = false;
-        /// Reads and writes in a period, or pages of them. It ends with a checkpoint, and with a choice of sizes if they are chosen.
+        /// Length of a period, in reads and writes or in their pages. A period ends with a checkpoint, and with a
+        /// choice of sizes if the cost model chooses them.
         pub period: u32 = 65_536, in 1..=1_000_000_000;
         /// Unit of a period.
         pub period_unit: PeriodUnit = PeriodUnit::Requests;
-        /// Length beyond which requests that follow each other go past the cache; 0: never.
+        /// Length beyond which consecutive requests bypass the cache; 0: never.
         pub sequential_unit: ByteSize = ByteSize(128 << 10);
-        /// Dirty pages that are destaged together, at most; less on a small device.
+        /// Largest number of dirty pages that are destaged together; less on a small device.
         pub destage_group: u32 = 128, in 1..=256;
         /// Blocks of a die that garbage collection keeps erased, in percent, and at least one.
         pub gc_free_percent: f64 = 1.0, in 0.0..=50.0;

@@ -1,4 +1,4 @@
-//! The mapping manager: where a cached page is in flash, and which of its sectors are.
+//! The mapping manager: the place of a cached page in flash, and its cached sectors.
 //!
 //! A cached page has a slot, which records the page's cached sectors: the others are on the disk. A page that is
 //! neither cached nor on the disk was never written, or has been trimmed: it reads as zeros.
@@ -35,10 +35,10 @@ pub fn runs(mut sectors: Sectors) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Where a logical page is.
+/// Place of a logical page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In this slot, at least in part.
+    /// In this slot, at least partly.
     Cached(u32),
     /// On the disk only.
     Disk,
@@ -46,7 +46,7 @@ pub enum Place {
     Absent,
 }
 
-/// How the flash is kept.
+/// Layout of the flash.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// Blocks of a die, in percent, that collection keeps erased; at least one.
@@ -71,7 +71,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// An empty cache in an erased region, before a disk on which nothing was written.
+    /// An empty cache in an erased region, in front of a disk without data.
     ///
     /// # Errors
     /// Too few blocks, or pages that are too large.
@@ -114,7 +114,7 @@ impl Mapping {
         self.slots.geometry()
     }
 
-    /// First sector of a logical page, and all its sectors that the host has.
+    /// First sector of a logical page, and a mask of its sectors that the host sees.
     #[inline]
     pub fn sectors_of(&self, page: u32) -> (u64, u32) {
         let page_sectors = self.geometry().page_sectors();
@@ -122,7 +122,7 @@ impl Mapping {
         (first, (self.logical_sectors - first).min(u64::from(page_sectors)) as u32)
     }
 
-    /// Where a logical page is.
+    /// The place of a logical page.
     #[inline]
     pub fn find(&self, page: u32) -> Place {
         match self.slots.lookup(page) {
@@ -132,18 +132,18 @@ impl Mapping {
         }
     }
 
-    /// A logical page will be in the cache or on the disk.
+    /// Records that a logical page will be in the cache or on the disk.
     #[inline]
     pub fn set_present(&mut self, page: u32) {
         self.present[page as usize / 64] |= 1 << (page % 64);
     }
 
-    /// A logical page that is not cached is trimmed.
+    /// Trims a logical page that is not cached.
     pub fn set_absent(&mut self, page: u32) {
         self.present[page as usize / 64] &= !(1 << (page % 64));
     }
 
-    /// All logical pages are on the disk.
+    /// Records that all logical pages are on the disk.
     pub fn set_all_present(&mut self) {
         self.present.fill(u64::MAX);
     }
@@ -154,7 +154,7 @@ impl Mapping {
         self.slots.used() < self.slots.capacity()
     }
 
-    /// Gives a logical page a slot, which will hold `held` of it.
+    /// Assigns a slot to a logical page, which will hold its sectors `held`.
     #[inline]
     pub fn take(&mut self, page: u32, held: Sectors) -> u32 {
         let slot = self.slots.take(page);
@@ -162,7 +162,7 @@ impl Mapping {
         slot
     }
 
-    /// A page leaves the cache.
+    /// Removes a page from the cache.
     #[inline]
     pub fn release(&mut self, slot: u32) {
         self.slots.release(slot);
@@ -174,7 +174,7 @@ impl Mapping {
         self.held[slot as usize]
     }
 
-    /// A slot will hold these sectors of its page too.
+    /// Records that a slot will also hold these sectors of its page.
     #[inline]
     pub fn hold(&mut self, slot: u32, sectors: Sectors) {
         self.held[slot as usize] |= sectors;
@@ -193,7 +193,7 @@ impl Mapping {
         self.slots.write(media, slot, 0, parts, cause);
     }
 
-    /// Begins a checkpoint, if there are any.
+    /// Begins a checkpoint, if checkpoints are written.
     pub fn begin_checkpoint(&mut self) {
         let cached_pages = self.slots.used();
         if let Some(checkpoint) = &mut self.checkpoint {
@@ -201,13 +201,13 @@ impl Mapping {
         }
     }
 
-    /// Writes up to `pages` pages of a checkpoint that is not complete; returns how many.
+    /// Writes up to `pages` pages of an incomplete checkpoint; returns their number.
     #[inline]
     pub fn write_checkpoint<M: Media>(&mut self, media: &mut M, pages: u32) -> u32 {
         self.checkpoint.as_mut().map_or(0, |checkpoint| checkpoint.write(media, pages))
     }
 
-    /// Brings a logical page's entry of the index into the processor's cache.
+    /// Brings the index entry of a logical page into the processor's cache.
     #[inline]
     pub fn prefetch_entry(&self, page: u32) {
         self.slots.prefetch_index(page);
@@ -236,7 +236,7 @@ impl Mapping {
         self.slots.space().prefetch_page(slot);
     }
 
-    /// Bytes that a controller would keep: slots, what they hold, a bit per logical page.
+    /// Bytes of tables in a controller: slots, their content, a bit per logical page.
     pub fn metadata_bytes(&self) -> u64 {
         self.slots.metadata_bytes() + size_of_val(&self.held[..]) as u64 + size_of_val(&self.present[..]) as u64
     }
@@ -270,7 +270,7 @@ impl Mapping {
     }
 }
 
-/// Puts what is held of a page together with new parts of it, which come first: they are newer.
+/// Merges the held parts of a page with new parts of it, which take precedence.
 pub fn merge_held<D: Copy>(merge: &mut PageMerge<D>, data: D, held: Sectors) {
     for (first, sectors) in runs(held) {
         merge.fill(data, first, first, sectors);

@@ -7,16 +7,16 @@
 //!  host ──▶ sequential I/O detector ──▶ page replacer ──▶ mapping manager ──▶ flash
 //!                      │                     ▲   │ destage                  read cache | write cache | over-provisioned
 //!                      │    workload tracker ┤   ▼
-//!                      └───────────────────▶ disks    partition resizer: how much of each
+//!                      └───────────────────▶ disks    partition resizer: the size of each
 //! ```
 //!
-//! A page of the cache is a page of flash. A read that misses reads the missing pages that follow each other with one access
-//! to the disk and stages each to flash before it is answered. A write never waits for the disk to be read: of a page that
-//! it covers in part, the cache holds that part. When the rest is read, it is fetched, and the page programmed again, whole.
-//! When dirty pages must leave, a group of the least recently used ones goes to the disk in the order of addresses.
+//! A page of the cache is a page of flash. A read that misses reads consecutive missing pages with one access to the
+//! disk and stages each to flash before it is answered. A write never waits for a read from the disk: the cache can
+//! hold a part of a page. When the rest is read, it is fetched, and the whole page is programmed again. When dirty
+//! pages must leave, a group of the least recently used ones goes to the disk in the order of addresses.
 //!
-//! Sequential requests go past the cache. They are answered from it as far as it has what they read; what they write
-//! replaces what it has. Part of a page that is dirty, or that is nowhere else, is written to the cache even so.
+//! Sequential requests bypass the cache. Cached data are read from the cache, and cached data that are written are
+//! replaced. A partial write to a page that is dirty, or that has no other copy, goes to the cache nevertheless.
 //!
 //! Departures from the paper are in `docs/papers/opfcl-2012.md`.
 
@@ -67,7 +67,7 @@ pub const WRITE_LIMIT: Adaptation = Adaptation {
     meaning: "Dirty pages that the cost model allows; more of them are destaged to the disks.",
 };
 
-/// The spare area that there is.
+/// The current spare area.
 pub const SPARE: Adaptation = Adaptation {
     metric: "over_provisioned_mib",
     title: "Over-provisioned space",
@@ -78,14 +78,14 @@ pub const SPARE: Adaptation = Adaptation {
 /// The cache's region: the device's only one.
 const REGION: RegionId = RegionId(0);
 
-/// Pages of the largest group that is destaged together.
+/// Largest number of pages that are destaged together.
 const DESTAGE_GROUP_MAX: usize = 256;
 
-/// Segments of the hit-rate curves. The least is for small devices; the most bounds Algorithm 1, which tries the square of
-/// their number.
+/// Segments of the hit-rate curves. The lower limit is for small devices; the upper one bounds Algorithm 1, which tries
+/// the square of their number.
 const SEGMENTS: RangeInclusive<u64> = 16..=256;
 
-/// Dirty pages beyond the write cache's limit that leave it with each request, on average, where no idle time is left: 256 MiB
+/// Dirty pages beyond the write cache's limit that leave it with each request, on average, without idle time: 256 MiB
 /// of pages of 4 KiB in a period, as in the authors' code.
 const EXCESS_PAGES_PER_REQUEST: u32 = 1;
 
@@ -100,7 +100,7 @@ struct Counts {
     writes: u64,
     write_hits: u64,
     fetched: u64,
-    /// Pages of which the rest was fetched.
+    /// Pages completed from the disk.
     completed: u64,
     dropped: u64,
     destaged: u64,
@@ -115,7 +115,7 @@ pub struct FlashCache {
     mapping: Mapping,
     replacer: Replacer,
     capacity: Capacity,
-    /// Dirty pages that are destaged together.
+    /// Number of dirty pages that are destaged together.
     #[serde(with = "crate::save::fixed")]
     group: u32,
     /// Requests or pages until the period ends.
@@ -123,12 +123,12 @@ pub struct FlashCache {
     counts: Counts,
 }
 
-/// Pages that may be cached.
+/// Largest number of cached pages.
 #[derive(Debug, Serialize, Deserialize)]
 enum Capacity {
-    /// A number of pages of each kind.
+    /// A fixed number of pages of both kinds together.
     Fixed(#[serde(with = "crate::save::fixed")] u32),
-    /// Of each kind as many as the cost model says.
+    /// A number for each kind, chosen by the cost model.
     Partitioned(Box<Partitioned>),
 }
 
@@ -139,7 +139,7 @@ struct Partitioned {
     settings: Partitioning,
     tracker: WorkloadTracker,
     resizer: Resizer,
-    /// Dirty pages beyond the limit that may leave the write cache by now.
+    /// Eviction credit of dirty pages beyond the limit.
     excess_credit: u32,
 }
 
@@ -157,7 +157,7 @@ impl Partitioned {
 }
 
 impl FlashCache {
-    /// A cache in a device's region, before its disks.
+    /// A cache in a device's region, in front of its disks.
     ///
     /// # Errors
     /// No disk, or a region that is too small, or too large to follow hit rates exactly.
@@ -174,7 +174,7 @@ impl FlashCache {
         };
         let mapping = Mapping::new(REGION, region.geometry, shape.logical_sectors, layout)?;
         let most = mapping.slots().capacity();
-        // A group is a small part of the cache, and each kind of page has room for one.
+        // A group is a small part of the cache, and there is room for a group of each kind.
         let group = settings.destage_group.min(most / 16).max(1);
         if most < 2 * group {
             return Err(format!("{most} pages are too few for reads and writes; enlarge the region"));
@@ -210,7 +210,7 @@ impl FlashCache {
         })
     }
 
-    /// Lets pages go until one more of a kind may come.
+    /// Evicts pages until there is room for one more of a kind.
     #[inline]
     fn make_room<M: Media>(&mut self, media: &mut M, kind: Kind) {
         let is_full = match &mut self.capacity {
@@ -226,11 +226,11 @@ impl FlashCache {
         }
     }
 
-    /// A slot for a page that comes.
+    /// A slot for a new page.
     #[inline]
     fn take<M: Media>(&mut self, media: &mut M, page: u32, kind: Kind, held: Sectors) -> u32 {
         self.make_room(media, kind);
-        // Dirty pages beyond their limit may have slots that are clean pages' by now.
+        // Dirty pages beyond their limit may occupy slots meant for clean pages.
         while !self.mapping.has_room() {
             let clean = self.replacer.pages(Kind::Clean) > 0;
             self.evict(media, if clean { Kind::Clean } else { Kind::Dirty });
@@ -241,7 +241,7 @@ impl FlashCache {
         slot
     }
 
-    /// The least recently used page of a kind leaves; a dirty one with others.
+    /// Evicts the least recently used page of a kind; a dirty one together with others.
     fn evict<M: Media>(&mut self, media: &mut M, kind: Kind) {
         match self.replacer.oldest(kind) {
             Some(slot) if self.replacer.kind(slot) == Kind::Clean => self.drop_clean(slot),
@@ -251,7 +251,7 @@ impl FlashCache {
         }
     }
 
-    /// A clean page leaves: the disk has it.
+    /// Drops a clean page, which is also on the disk.
     #[inline]
     fn drop_clean(&mut self, slot: u32) {
         self.replacer.remove(slot);
@@ -259,7 +259,7 @@ impl FlashCache {
         self.counts.dropped += 1;
     }
 
-    /// Whether a page that was destaged stays.
+    /// Whether a destaged page stays in the cache.
     fn keeps_clean(&self) -> bool {
         match &self.capacity {
             Capacity::Fixed(_) => false,
@@ -269,13 +269,13 @@ impl FlashCache {
         }
     }
 
-    /// Destages the dirty ones of the `pages` least recently used pages. Returns how many that were.
+    /// Destages the dirty ones of the `pages` least recently used pages. Returns their number.
     fn destage<M: Media>(&mut self, media: &mut M, pages: u32) -> u32 {
         let pages = pages.min(DESTAGE_GROUP_MAX as u32);
         let page_of = |slot| (self.mapping.slots().page_of(slot), slot);
         let mut group: ArrayVec<(u32, u32), DESTAGE_GROUP_MAX> =
             self.replacer.oldest_dirty(pages).map(page_of).collect();
-        // The pages lie anywhere: the entries of all of them are prefetched at once.
+        // The pages are scattered: the entries of all of them are prefetched together.
         group.iter().for_each(|&(page, slot)| self.mapping.prefetch_cached(page, slot));
         group.sort_unstable();
         group.iter().for_each(|&(_, slot)| self.mapping.prefetch_flash(slot));
@@ -321,7 +321,7 @@ impl FlashCache {
         self.mapping.write_checkpoint(media, 1);
     }
 
-    /// Dirty pages beyond their limit.
+    /// Number of dirty pages beyond their limit.
     #[inline]
     fn excess(&self) -> u32 {
         match &self.capacity {
@@ -378,7 +378,7 @@ impl<M: Media> Scheme<M> for FlashCache {
     #[inline]
     fn prefetch(&self, far: &Request, near: &Request) {
         let geometry = self.mapping.geometry();
-        // The pages of a request lie anywhere in the index.
+        // The pages of a request are scattered in the index.
         for page in geometry.division().pages_ahead(far) {
             self.mapping.prefetch_entry(page);
             if let Capacity::Partitioned(caches) = &self.capacity {
@@ -458,7 +458,7 @@ impl<M: Media> Scheme<M> for FlashCache {
     }
 }
 
-/// The cost model of a cache on a device. All disks are taken to be as the first.
+/// The cost model of a cache on a device. All disks are assumed to be like the first.
 fn cost_model(shape: &Shape, settings: &CacheSettings, victim: VictimUtilisation) -> Result<CacheCost, String> {
     let region = shape.regions.first().ok_or("it has no region")?;
     let disk = shape.disks.first().ok_or("it has no disk to be the home of its data")?;

@@ -1,4 +1,4 @@
-//! The partition resizer: how many pages of the flash are for reads, for writes, and over-provisioned.
+//! The partition resizer: the pages of the flash for reads, for writes, and as spare area.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ struct Sizes {
     write: u32,
 }
 
-/// How pages are divided, and how that changes.
+/// The division of pages, and its changes.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Resizer {
     #[serde(with = "crate::save::fixed")]
@@ -29,10 +29,10 @@ pub struct Resizer {
     /// Pages of both caches that the flash can hold.
     #[serde(with = "crate::save::fixed")]
     most: u32,
-    /// Pages that either cache has at least.
+    /// Least number of pages of either cache.
     #[serde(with = "crate::save::fixed")]
     least: u32,
-    /// Pages by which a limit moves with a request.
+    /// Largest change of a limit with a request, in pages.
     #[serde(with = "crate::save::fixed")]
     stride: u32,
     chosen: Partition,
@@ -40,21 +40,21 @@ pub struct Resizer {
     targets: Sizes,
 }
 
-/// The flash as the resizer sees it.
+/// Constants of the resizer.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Pages of both caches that it can hold.
+    /// Pages of both caches that the flash can hold.
     pub most: u32,
-    /// Pages that either cache has at least.
+    /// Least number of pages of either cache.
     pub least: u32,
-    /// Pages by which a limit moves with a request.
+    /// Largest change of a limit with a request, in pages.
     pub stride: u32,
-    /// Steps of `u` and of `r`: the flash by the size of a segment.
+    /// Steps of `u` and of `r`: the size of the flash divided by that of a segment.
     pub steps: u32,
 }
 
 impl Resizer {
-    /// Caches that begin with the share `utilisation` of the flash, `read_share` of it for reads.
+    /// Initial caches: the share `utilisation` of the flash, `read_share` of it for reads.
     pub fn new(cost: CacheCost, adapts_utilisation: bool, bounds: Bounds, utilisation: f64, read_share: f64) -> Self {
         let Bounds { most, least, stride, steps } = bounds;
         let sizes = Sizes { read: 0, write: 0 };
@@ -66,7 +66,7 @@ impl Resizer {
         resizer
     }
 
-    /// Pages of a kind that may be cached now; of both kinds together no more than the flash can hold.
+    /// Pages of a kind that may be cached now; both kinds together never exceed the pages that the flash can hold.
     #[inline]
     pub fn limit(&self, kind: Kind) -> u32 {
         match kind {
@@ -80,7 +80,7 @@ impl Resizer {
         self.chosen
     }
 
-    /// Chooses the sizes again, from the references tracked in the period that ends.
+    /// Chooses the sizes again, from the references tracked in the ending period.
     pub fn choose(&mut self, tracker: &WorkloadTracker, rates: Rates) {
         let Some(write_cache_share) = tracker.write_cache_share(rates) else { return };
         let load = CacheLoad {
@@ -105,8 +105,8 @@ impl Resizer {
         self.targets = Sizes { read, write: both - read };
     }
 
-    /// Moves the limits towards the targets. A limit that falls does so at full stride, so that together they never
-    /// exceed the larger of what they were and what they will be.
+    /// Moves the limits towards the targets. A falling limit moves at full stride, so that the sum never exceeds the
+    /// larger of the old and the new sum.
     #[inline]
     pub fn advance(&mut self) {
         if self.limits != self.targets {
@@ -118,7 +118,7 @@ impl Resizer {
     /// Checks that the limits are within the bounds.
     ///
     /// # Errors
-    /// Limits that are not.
+    /// Limits out of bounds.
     pub fn check(&self) -> Result<(), String> {
         let Sizes { read, write } = self.limits;
         if read < self.least || write < self.least || u64::from(read) + u64::from(write) > u64::from(self.most) {
@@ -164,7 +164,7 @@ mod tests {
         let mut resizer = resizer(true);
         assert_eq!((resizer.limit(Kind::Clean), resizer.limit(Kind::Dirty)), (400, 400));
         resizer.choose(&tracker(), Rates::Total);
-        // 650 pages are used. Of a segment of 63 pages, all are taken to be worth as much.
+        // 650 pages are used. All pages within a segment of 63 are assumed to be worth the same.
         let targets = resizer.targets;
         assert_eq!((resizer.chosen().utilisation, targets.read + targets.write), (0.75, 750));
         assert!(targets.read >= 63 && targets.write >= 600, "{targets:?}");
@@ -195,7 +195,7 @@ mod tests {
         resizer.choose(&only_reads, Rates::Total);
         assert_eq!((resizer.chosen().read_share, resizer.targets.write), (1.0, 10));
         assert!(resizer.targets.read + 10 <= 960);
-        // A period of sequential requests tells nothing: all stays.
+        // A period of sequential requests gives no information: all sizes stay.
         let before = resizer.targets;
         resizer.choose(&WorkloadTracker::new(1000, 16, 1.0), Rates::Total);
         assert_eq!(resizer.targets, before);

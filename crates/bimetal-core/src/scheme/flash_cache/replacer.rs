@@ -1,21 +1,21 @@
-//! The page replacer: which cached page leaves first.
+//! The page replacer: the order in which cached pages leave.
 
 use serde::{Deserialize, Serialize};
 
 use crate::part::lru::Lists;
 use crate::save::Table;
 
-/// Whether the disk has the data of a cached page.
+/// Whether the disk has the data of a cached page too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It has: the page can be dropped.
+    /// The disk has them: the page can be dropped.
     Clean = 0,
-    /// It has not: the page must be destaged.
+    /// Only the cache has them: the page must be destaged.
     Dirty = 1,
 }
 
-/// Cached pages by recency, known by their slots: clean and dirty ones apart (the paper's read and write cache), or all
-/// together.
+/// Cached pages by recency, identified by their slots: clean and dirty ones separately (the paper's read and write
+/// cache), or all together.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Replacer {
     order: Lists,
@@ -26,7 +26,7 @@ pub struct Replacer {
 }
 
 impl Replacer {
-    /// No pages yet in any of `slots` slots; in one order, if `unified`.
+    /// No pages yet in `slots` slots; in one order if `unified`.
     pub fn new(slots: u32, unified: bool) -> Self {
         let order = Lists::new(slots as usize, if unified { 1 } else { 2 });
         Self { order, dirty: vec![false; slots as usize].into(), pages: [0; 2], unified }
@@ -65,7 +65,7 @@ impl Replacer {
         self.order.contains(slot)
     }
 
-    /// A page comes, as the most recent one.
+    /// Adds a page as the most recent one.
     #[inline]
     pub fn insert(&mut self, slot: u32, kind: Kind) {
         self.dirty[slot as usize] = kind == Kind::Dirty;
@@ -73,7 +73,7 @@ impl Replacer {
         self.order.push_back(self.list(kind), slot);
     }
 
-    /// A page leaves.
+    /// Removes a page.
     #[inline]
     pub fn remove(&mut self, slot: u32) {
         let kind = self.kind(slot);
@@ -81,7 +81,7 @@ impl Replacer {
         self.order.remove(self.list(kind), slot);
     }
 
-    /// A page is used.
+    /// Makes a page the most recent one.
     #[inline]
     pub fn touch(&mut self, slot: u32) {
         let list = self.list(self.kind(slot));
@@ -91,7 +91,7 @@ impl Replacer {
         }
     }
 
-    /// The least recently used page of a kind; where all are in one order, of both.
+    /// The least recently used page of a kind; of both kinds if all are in one order.
     #[inline]
     pub fn oldest(&self, kind: Kind) -> Option<u32> {
         self.order.front(self.list(kind))
@@ -103,7 +103,7 @@ impl Replacer {
         oldest.filter(|&slot| self.kind(slot) == Kind::Dirty)
     }
 
-    /// Bytes that a controller would keep: two links and a bit per page.
+    /// Bytes of tables in a controller: two links and a bit per page.
     pub fn metadata_bytes(&self) -> u64 {
         self.dirty.len() as u64 * 8 + self.dirty.len().div_ceil(8) as u64
     }

@@ -1,4 +1,4 @@
-//! Serving of requests: from the cache, through it, or past it.
+//! Serving of requests: from the cache, or past it.
 
 use super::mapping::{Place, merge_held, span};
 use super::replacer::Kind;
@@ -7,10 +7,10 @@ use crate::media::{Cause, Media, PageMerge, Part};
 use crate::request::Request;
 use crate::units::Span;
 
-/// Pages that are fetched with one access to the disk at most: 256 KiB of pages of 4 KiB.
+/// Largest number of pages that are fetched with one access to the disk: 256 KiB of pages of 4 KiB.
 const FETCH_PAGES_MAX: u32 = 64;
 
-/// Sectors that follow each other on the disk and in the request.
+/// Sectors that are consecutive on the disk and in the request.
 #[derive(Clone, Copy, Debug, Default)]
 struct DiskRun {
     sector: u64,
@@ -19,7 +19,7 @@ struct DiskRun {
 }
 
 impl DiskRun {
-    /// Sectors that follow it come to it.
+    /// Adds the sectors that follow it.
     #[inline]
     fn extend(&mut self, sector: u64, at: u32, sectors: u32) {
         if self.sectors == 0 {
@@ -29,7 +29,7 @@ impl DiskRun {
         }
     }
 
-    /// Takes it, if there is any.
+    /// Takes the run, if it is not empty.
     #[inline]
     fn take(&mut self) -> Option<Self> {
         (self.sectors > 0).then(|| std::mem::take(self))
@@ -132,7 +132,7 @@ impl FlashCache {
         match self.mapping.find(piece.page) {
             Place::Cached(slot) => self.update(media, slot, piece, host),
             place => {
-                // Of a page that is nowhere, nothing need ever be fetched: the rest of it is undefined from now on.
+                // A page without a copy needs no fetch: the rest of it is undefined from now on.
                 let (_, sectors) = self.mapping.sectors_of(piece.page);
                 let held = if place == Place::Absent { span(0, sectors) } else { span(piece.first, piece.sectors) };
                 let slot = self.take(media, piece.page, Kind::Dirty, held);
@@ -155,7 +155,8 @@ impl FlashCache {
             self.replacer.touch(slot);
             self.counts.write_hits += 1;
         } else {
-            // A clean page leaves the read cache for the write cache, which it misses; a cache of both kinds has it.
+            // A clean page moves from the read cache to the write cache, where it is a miss; in a cache of both kinds
+            // it is a hit.
             self.replacer.remove(slot);
             if self.replacer.is_unified() {
                 self.counts.write_hits += 1;
@@ -186,7 +187,7 @@ impl FlashCache {
                     continue;
                 }
             };
-            // Runs of sectors that are held and of those that are not, in turn.
+            // Runs of held sectors and of missing ones, in turn.
             let mut done = 0;
             while done < sectors {
                 let rest = held >> (piece.first + done);
@@ -207,7 +208,7 @@ impl FlashCache {
         read_run(media, &mut run);
     }
 
-    /// Writes past the cache. Part of a page goes there all the same if the rest of it is dirty or nowhere.
+    /// Writes past the cache. Part of a page goes to the cache nevertheless if the rest of it is dirty or has no copy.
     pub(super) fn write_past<M: Media>(&mut self, media: &mut M, request: &Request) {
         let geometry = *self.mapping.geometry();
         let mut run = DiskRun::default();
@@ -236,7 +237,7 @@ impl FlashCache {
         write_run(media, &mut run);
     }
 
-    /// Forgets whole pages.
+    /// Drops whole pages.
     pub(super) fn trim(&mut self, request: &Request) {
         let geometry = *self.mapping.geometry();
         for Span { page, sectors, .. } in geometry.spans(request) {

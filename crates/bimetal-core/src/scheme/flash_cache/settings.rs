@@ -19,11 +19,11 @@ crate::choices! {
 /// Choices for a cache.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CacheSettings {
-    /// Share of the flash that holds data, in percent; the first where the cost model chooses it.
+    /// Share of the flash that holds data, in percent; the initial share if the cost model chooses it.
     pub cache_percent: f64,
-    /// Length beyond which a stream of requests is sequential; 0: none is.
+    /// Length beyond which a stream of requests is sequential; 0: never.
     pub sequential_unit: ByteSize,
-    /// Dirty pages that are destaged together, at most.
+    /// Largest number of dirty pages that are destaged together.
     pub destage_group: u32,
     /// Blocks of a die that collection keeps erased, in percent.
     pub gc_free_percent: f64,
@@ -35,29 +35,29 @@ pub struct CacheSettings {
     pub period: u32,
     /// Its unit.
     pub period_unit: PeriodUnit,
-    /// How reads and writes are kept apart. If they are not, clean and dirty pages are in one order.
+    /// Division into a read cache and a write cache. Without it, clean and dirty pages are in one order.
     pub partition: Option<Partitioning>,
 }
 
-/// Choices for a cache of reads and one of writes.
+/// Choices for a read cache and a write cache.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Partitioning {
     /// Whether the cost model chooses the utilisation, not only the share of the read cache.
     pub adapts_utilisation: bool,
-    /// Share of the read cache, in percent, until the model chooses.
+    /// Share of the read cache, in percent, until the model first chooses.
     pub read_percent: f64,
     /// Size of a segment of the hit-rate curves, and of a step of Algorithm 1.
     pub segment_bytes: ByteSize,
     /// Share of past periods' counts that is kept.
     pub curve_keep: f64,
-    /// Over what time the rates of both caches are measured.
+    /// Time over which the rates of both caches are measured.
     pub rates: Rates,
     /// Share of the pages that is tracked.
     pub sample_rate: f64,
-    /// How full victims of collection are taken to be.
+    /// Assumed utilisation of the victims of collection.
     pub victim: VictimUtilisation,
-    /// Pages by which a limit moves with a request.
+    /// Largest change of a limit with a request, in pages.
     pub resize_pages: u32,
-    /// Whether destaged pages stay, as clean ones, if the read cache has room.
+    /// Whether destaged pages stay in the cache as clean pages if the read cache has room.
     pub keep_clean: bool,
 }

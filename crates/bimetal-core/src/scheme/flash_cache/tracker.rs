@@ -1,9 +1,10 @@
 //! The workload tracker: hit rates of caches of other sizes (the paper's section 5, after Patterson et al., SOSP
 //! 1995).
 //!
-//! It keeps two LRU orders of logical pages, of reads and of writes, each as long as the whole flash has pages. A read of
-//! a page among the written ones is a read hit of the write cache; any other goes to the order of reads, which a write
-//! leaves again. Positions are counted by segments; the paper's ghost lists, which are cut into segments, count the same.
+//! It keeps two LRU orders of logical pages, of reads and of writes, each as long as the flash has pages. A read of a
+//! page in the order of writes is a read hit of the write cache; any other read moves the page to the order of reads,
+//! which the page leaves when it is written. Positions are counted by segments; the paper's ghost lists, which are
+//! divided into segments, give the same counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,7 @@ crate::choices! {
 }
 
 impl Curve {
-    /// Share of the pages that are looked at, if a sample has `sample_rate` of them.
+    /// The tracked share of the pages, if a sample has `sample_rate` of them.
     pub fn share(self, sample_rate: f64) -> f64 {
         match self {
             Self::Exact => 1.0,
@@ -31,11 +32,11 @@ impl Curve {
 }
 
 crate::choices! {
-    /// Over what time the rates are measured at which the two caches serve: `IO_R` and `IO_W` of equation 6.
+    /// Time over which the request rates of the two caches are measured: `IO_R` and `IO_W` of equation 6.
     pub enum Rates {
-        /// All of it, as in the authors' program.
+        /// Since the start, as in the authors' program.
         Total = "total",
-        /// The period, and what is kept of those before it, as hits are.
+        /// The period, and the kept share of earlier ones, like hits.
         Period = "period",
     }
 }
@@ -55,7 +56,7 @@ pub struct WorkloadTracker {
     write_cache: HitCurve,
     /// Reads among the hits of `write_cache`.
     read_hits_of_write_cache: HitCurve,
-    /// Pages that either cache has served so far: of reads, and of writes.
+    /// Pages that either cache has served so far: reads, and writes.
     served: [u64; 2],
 }
 
@@ -77,7 +78,7 @@ impl WorkloadTracker {
         ReuseTracker::<2>::holds(pages, sample_rate)
     }
 
-    /// The host reads a page.
+    /// Counts a page that the host reads.
     #[inline]
     pub fn read(&mut self, page: u32) {
         let (order, touch) = self.orders.touch_in(page, |order| order.unwrap_or(READ));
@@ -92,7 +93,7 @@ impl WorkloadTracker {
         }
     }
 
-    /// The host writes a page.
+    /// Counts a page that the host writes.
     #[inline]
     pub fn write(&mut self, page: u32) {
         self.served[WRITTEN] = self.served[WRITTEN].saturating_add(1);
@@ -104,7 +105,7 @@ impl WorkloadTracker {
         self.read_cache.rate(pages)
     }
 
-    /// `H_W`: the same of the write cache, reads included.
+    /// `H_W`: hit rate of the write cache, reads included, if it had `pages` pages.
     pub fn write_hits(&self, pages: f64) -> f64 {
         self.write_cache.rate(pages)
     }
@@ -115,7 +116,7 @@ impl WorkloadTracker {
         if hits > 0.0 { self.read_hits_of_write_cache.hits_below(pages) / hits } else { 0.0 }
     }
 
-    /// `IO_W`: share of the pages that the write cache serves; none if nothing was counted in the period.
+    /// `IO_W`: share of the pages that the write cache serves; `None` if nothing was counted in the period.
     pub fn write_cache_share(&self, rates: Rates) -> Option<f64> {
         let (read, written) = (self.read_cache.references(), self.write_cache.references());
         let [all_read, all_written] = self.served.map(|pages| pages as f64);
@@ -125,7 +126,7 @@ impl WorkloadTracker {
         })
     }
 
-    /// Ends a period: of its counts the share `keep` goes on to count.
+    /// Ends a period and keeps the share `keep` of its counts.
     pub fn end_period(&mut self, keep: f64) {
         self.read_cache.end_period(keep);
         self.write_cache.end_period(keep);
@@ -141,7 +142,7 @@ impl WorkloadTracker {
     /// Checks the orders of pages.
     ///
     /// # Errors
-    /// The error.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         self.orders.check()
     }
@@ -152,7 +153,7 @@ impl WorkloadTracker {
     }
 }
 
-/// Counts a page as its use told.
+/// Counts a page by the result of its use.
 #[inline]
 fn count(curve: &mut HitCurve, touch: Touch) {
     match touch {
@@ -179,7 +180,7 @@ mod tests {
         tracker.read(3);
         tracker.read(2);
         assert_eq!([Rates::Total, Rates::Period].map(|rates| tracker.write_cache_share(rates)), [Some(0.4); 2]);
-        // Page 2 came back behind one other: two pages, a segment, hold it.
+        // Page 2 was used again behind one other: two pages, a segment, hold it.
         assert_eq!([1.0, 2.0, 8.0].map(|pages| tracker.read_hits(pages)), [1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0]);
         assert_eq!((tracker.write_hits(2.0), tracker.read_share_of_write_hits(2.0)), (0.5, 1.0));
         tracker.write(1);

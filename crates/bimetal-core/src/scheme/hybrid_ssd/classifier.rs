@@ -1,4 +1,5 @@
-//! The Data Classifier (section II-A): the pages written last, and how often reads and writes find them there.
+//! The Data Classifier (section II-A): the most recently written pages, and the share of reads and writes that hit
+//! them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +7,7 @@ use crate::model::metadata::lru_list_bytes;
 use crate::part::hit_curve::HitCurve;
 use crate::part::reuse_tracker::{ReuseTracker, Touch};
 
-/// How the classifier keeps its books.
+/// Settings of the classifier.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ClassifierSettings {
     /// Segments of the hit-rate curves.
@@ -21,12 +22,12 @@ pub struct ClassifierSettings {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Classifier {
     tracker: ReuseTracker,
-    /// Pages that the order is for: `B_SLC`.
+    /// Largest number of pages for which it measures hits: `B_SLC`.
     #[serde(with = "crate::save::fixed")]
     pages: u32,
     write_hits: HitCurve,
     read_hits: HitCurve,
-    /// Page writes and reads, tracked or not, of past periods as much as is kept.
+    /// Page writes and reads, tracked or not, with the kept share of past periods.
     writes: f64,
     reads: f64,
     #[serde(with = "crate::save::fixed")]
@@ -34,7 +35,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// For a fast SSD that would hold `pages` pages without spare area.
+    /// For a fast SSD with a raw capacity of `pages` pages.
     pub fn new(pages: u32, settings: &ClassifierSettings) -> Self {
         let curve = || HitCurve::new(settings.segments, pages.div_ceil(settings.segments).max(1));
         Self {
@@ -53,8 +54,8 @@ impl Classifier {
         <ReuseTracker>::holds(pages, settings.sample_rate)
     }
 
-    /// A page is written. Returns its position in the order so far, 0 being the page written last; none if it is not
-    /// among those tracked.
+    /// Counts a page that is written. Returns its previous position in the order, 0 being the page written last; `None`
+    /// if it is not among the tracked pages.
     #[inline]
     pub fn write(&mut self, page: u32) -> Option<u32> {
         self.writes += 1.0;
@@ -72,7 +73,7 @@ impl Classifier {
         }
     }
 
-    /// A page is read, which changes no order.
+    /// Counts a page that is read, without a change of order.
     #[inline]
     pub fn read(&mut self, page: u32) {
         self.reads += 1.0;
@@ -84,7 +85,7 @@ impl Classifier {
         }
     }
 
-    /// A page has been trimmed.
+    /// Removes a page that was trimmed.
     pub fn forget(&mut self, page: u32) {
         self.tracker.remove(page);
     }
@@ -105,7 +106,7 @@ impl Classifier {
         if all > 0.0 { self.writes / all } else { 1.0 }
     }
 
-    /// A period has ended.
+    /// Ends a period.
     pub fn end_period(&mut self) {
         self.write_hits.end_period(self.keep);
         self.read_hits.end_period(self.keep);
@@ -116,7 +117,7 @@ impl Classifier {
     /// Checks the order of pages.
     ///
     /// # Errors
-    /// The error.
+    /// The first inconsistency.
     pub fn check(&self) -> Result<(), String> {
         self.tracker.check()
     }
@@ -127,7 +128,7 @@ impl Classifier {
         self.tracker.prefetch(page);
     }
 
-    /// Bytes that a controller would keep it in.
+    /// Bytes of tables in a controller.
     pub fn metadata_bytes(&self) -> u64 {
         lru_list_bytes((f64::from(self.pages) * self.tracker.rate()).ceil() as u64)
     }
@@ -162,11 +163,11 @@ mod tests {
         assert_eq!((classifier.write_hit_rate(8.0), classifier.write_share()), (0.5, 1.0));
         classifier.write(2);
         classifier.read(2);
-        // Half a hit of a reference and another one; two halves of writes and one more beside a read.
+        // Half a hit of a reference, plus another one; two halves of writes, plus one next to a read.
         assert_eq!((classifier.write_hit_rate(8.0), classifier.write_share()), (0.25, 2.0 / 3.0));
     }
 
-    /// A page that is not tracked counts as an access and says nothing about hits.
+    /// A page that is not tracked counts as an access and gives no information about hits.
     #[test]
     fn a_sample_estimates_the_same_curve() {
         let [exact, sampled] = [1.0, 0.1].map(|sample_rate| {

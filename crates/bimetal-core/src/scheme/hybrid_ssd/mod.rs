@@ -1,14 +1,15 @@
-//! Common base of `hyssd` and `hyssd-static`: a fast SSD and a slow one, each page-mapped, and a share of the data in the fast
-//! one that is steered by its utilisation (*HySSD*, MSST 2013).
+//! Common base of `hyssd` and `hyssd-static`: a fast SSD and a slow one, each page-mapped, and a target utilisation for
+//! the share of the data in the fast one (*HySSD*, MSST 2013).
 //!
 //! ```text
 //! write ─▶ fast SSD, the page written last      page written longest ago ─▶ slow SSD
-//! read  ─▶ where the page is                    (as soon as more pages are in the fast SSD than its utilisation has)
+//! read  ─▶ where the page is                    (while the fast SSD has more pages than its target)
 //! ```
 //!
-//! The unit of placement is the larger of the two flash pages: a page lies wholly in one of the SSDs. Readings:
-//! [`Reading`]; what is too much in the fast SSD after its utilisation was lowered goes down with the next writes, a few
-//! pages each, and at idle once it has not been written for long. `docs/papers/hyssd-2013.md` has all.
+//! The unit of placement is the larger of the two flash pages: a page is completely in one of the SSDs.
+//! Interpretations: [`Reading`]; after the utilisation of the fast SSD was lowered, its excess pages are demoted with
+//! the next writes, a few pages each, and in idle time if they were not written for long. `docs/papers/hyssd-2013.md`
+//! lists all.
 
 mod classifier;
 mod pair;
@@ -24,7 +25,7 @@ use crate::model::hyssd::hybrid_life;
 use crate::region::log::Collection;
 use crate::request::{Op, Request};
 
-/// The utilisation that is steered for.
+/// The target of the utilisation.
 pub const UTILISATION_TARGET: Adaptation = Adaptation {
     metric: "utilisation_target",
     title: "Target utilisation of the fast SSD",
@@ -32,7 +33,7 @@ pub const UTILISATION_TARGET: Adaptation = Adaptation {
     meaning: "Data that the fast SSD is to hold in the next period, as the cost model chose for response or lifetime.",
 };
 
-/// The utilisation that there is.
+/// The current utilisation.
 pub const UTILISATION: Adaptation = Adaptation {
     metric: "utilisation",
     title: "Utilisation of the fast SSD",
@@ -43,22 +44,23 @@ pub const UTILISATION: Adaptation = Adaptation {
 crate::choices! {
     /// Which writes go to the fast SSD.
     pub enum Reading {
-        /// All of them: what the equation for `C_PW_HY` charges (equation 3 and before it).
+        /// All writes, as in the equation for `C_PW_HY` (equation 3 and before it).
         WriteAllocate = "write_allocate",
-        /// Those of pages that are among the ones written last, as many as the fast SSD is to hold; the others go to the
-        /// slow SSD ("miss to the TLC SSD", section II-B).
+        /// Writes to the most recently written pages, as many as the fast SSD's target; the others go to the slow SSD
+        /// ("miss to the TLC SSD", section II-B).
         HotSet = "hot_set",
     }
 }
 
 /// Source of the fast SSD's target utilisation.
 pub trait Steering: std::fmt::Debug + Send + Serialize {
-    /// Page writes after which it is asked again; none if it never changes its mind.
+    /// Page writes after which it is asked again; `None` if the target never changes.
     fn period(&self) -> Option<u32> {
         None
     }
 
-    /// A period has ended: the utilisation of the fast SSD in the next one; none to leave it as it is.
+    /// Called at the end of a period. Returns the utilisation of the fast SSD in the next one; `None` leaves it
+    /// unchanged.
     fn end_period(&mut self, _pair: &Pair, _classifier: &Classifier) -> Option<f64> {
         None
     }
@@ -80,7 +82,7 @@ pub struct HybridSettings {
     pub timeout: u64,
     /// Erased blocks of a die at or below which either SSD collects it.
     pub gc_free_blocks: u32,
-    /// The classifier's books.
+    /// Settings of the classifier.
     pub classifier: ClassifierSettings,
 }
 
@@ -97,20 +99,20 @@ struct Counts {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HybridSsd<S> {
     pair: Pair,
-    /// Kept where somebody asks it.
+    /// Kept if a policy uses it.
     classifier: Option<Classifier>,
     steering: S,
     #[serde(with = "crate::save::fixed")]
     settings: HybridSettings,
-    /// Pages that the fast SSD is to hold.
+    /// Target number of pages in the fast SSD.
     target: u32,
     /// Page writes until the period ends.
     period_left: u32,
     counts: Counts,
 }
 
-/// How many pages the fast SSD is to hold: as many as the utilisation has, but no more than it can, and no fewer than the
-/// slow SSD has no room for.
+/// Target number of pages in the fast SSD: `utilisation` times its raw capacity, but at most the pages that it can hold,
+/// and at least the pages for which the slow SSD has no room.
 fn target_pages(pair: &Pair, utilisation: f64) -> u32 {
     let (least, most) = pair.fast_limits();
     ((utilisation * pair.sizes().0) as u32).clamp(least, most)
@@ -177,7 +179,7 @@ impl<S: Steering> HybridSsd<S> {
         }
     }
 
-    /// A page write less until the period ends.
+    /// Counts a page write of the period.
     #[inline]
     fn count_down(&mut self) {
         self.period_left -= 1;
@@ -199,7 +201,7 @@ impl<S: Steering> HybridSsd<S> {
 }
 
 impl<M: Media, S: Steering> Scheme<M> for HybridSsd<S> {
-    /// The slow SSD takes what it can of the data, and the fast one the rest: as much as its first utilisation has.
+    /// The fast SSD gets the pages of its initial target, the slow one the rest.
     fn fill(&mut self, media: &mut M) {
         self.pair.fill(media, self.target);
     }

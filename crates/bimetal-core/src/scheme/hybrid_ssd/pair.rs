@@ -13,13 +13,13 @@ use crate::save::Table;
 use crate::scheme::Shape;
 use crate::units::{Division, Geometry, RegionId, Span, greatest_common_divisor};
 
-/// The only list of the fast SSD's slots: the page written longest ago first.
+/// The only list of the fast SSD's slots, with the page written longest ago first.
 const BY_RECENCY: usize = 0;
 
-/// Two page-mapped SSDs that share an address space; each page lies wholly in one of them.
+/// Two page-mapped SSDs that share an address space; each page is completely in one of them.
 ///
-/// A page is what is placed: the larger of the two flash pages, or their least common multiple. It has `k` flash pages
-/// in either SSD.
+/// A page is the unit of placement: the larger of the two flash pages, or their least common multiple. It has `k` flash
+/// pages in either SSD.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Pair {
     fast: Slots,
@@ -35,9 +35,9 @@ pub struct Pair {
     #[serde(with = "crate::save::fixed")]
     slow_per_page: u32,
     recency: Lists,
-    /// By slot: the number of the page write that came last.
+    /// By slot: the number of the last page write.
     written_at: Table<u64>,
-    /// Fewest pages that must be in the fast SSD before one may leave it: the slow one has room for the others.
+    /// Least number of pages in the fast SSD: the slow one has room for the others.
     #[serde(with = "crate::save::fixed")]
     fast_min: u32,
     #[serde(with = "crate::save::fixed")]
@@ -49,14 +49,14 @@ pub struct Pair {
     destaged_pages: u64,
 }
 
-/// Part of what the host writes, as it falls on a stretch of its page.
+/// Part of the host's data within one page.
 fn part_of<D>(span: &Span, data: D, start: u32, sectors: u32) -> Option<Part<D>> {
     let (first, end) = (span.first.max(start), (span.first + span.sectors).min(start + sectors));
     (first < end).then(|| Part { data, from: span.at + (first - span.first), to: first - start, sectors: end - first })
 }
 
-/// Completes a stretch of a page from flash pages of `page_sectors` sectors that hold it otherwise; `last` is the one read
-/// last, and `read` gives those that there are.
+/// Completes a part of a page from flash pages of `page_sectors` sectors with its old content; `last` is the flash page
+/// read last, and `read` returns existing flash pages.
 fn complete<D: Copy>(
     merge: &mut PageMerge<D>,
     (start, sectors): (u32, u32),
@@ -96,7 +96,7 @@ impl Pair {
         let (fast_per_page, slow_per_page) = (page_bytes / fast.page_bytes, page_bytes / slow.page_bytes);
         let slots = Slots::new(RegionId(0), fast, fast_per_page, settings)?;
         let slow_pages_max = (settings.valid_pages_max(&slow) / u64::from(slow_per_page)).min(logical_pages);
-        // While two pages change places, both are in the slow SSD.
+        // While two pages are exchanged, both are in the slow SSD.
         let fast_min = if slow_pages_max == logical_pages { 0 } else { logical_pages + 1 - slow_pages_max };
         if fast_min > u64::from(slots.capacity()) {
             return Err(format!(
@@ -139,9 +139,9 @@ impl Pair {
         self.fast.used()
     }
 
-    /// Pages that may be in the fast SSD at least and at most.
+    /// Least and largest number of pages in the fast SSD.
     pub fn fast_limits(&self) -> (u32, u32) {
-        // One must be there, or nothing could be written to it.
+        // At least one, or nothing could be written to it.
         (self.fast_min.max(1), self.fast.capacity())
     }
 
@@ -150,7 +150,7 @@ impl Pair {
         self.slow.occupied() as f64 / f64::from(self.slow_per_page())
     }
 
-    /// What the SSDs would hold without spare area, in pages: the fast one, the slow one.
+    /// Raw capacities of the SSDs, spare area included, in pages: the fast one, the slow one.
     pub fn sizes(&self) -> (f64, f64) {
         let size = |geometry: &Geometry| {
             (geometry.capacity_bytes() / SECTOR_BYTES) as f64 / f64::from(self.pages.page_sectors())
@@ -158,18 +158,18 @@ impl Pair {
         (size(self.fast.geometry()), size(self.slow.geometry()))
     }
 
-    /// How often what each SSD has been worn it can still be worn, `L`: of the fast one, of the slow one.
+    /// Remaining erases divided by past ones, `L`: of the fast SSD, of the slow one.
     pub fn lives(&self) -> (f64, f64) {
         let mean = |space: &Log| space.erases() as f64 / f64::from(space.geometry().blocks);
         (remaining_life(self.endurance.0, mean(self.fast.space())), remaining_life(self.endurance.1, mean(&self.slow)))
     }
 
-    /// Pages that came up because the host wrote part of them or all.
+    /// Pages promoted because the host wrote part of them or all.
     pub fn promoted_pages(&self) -> u64 {
         self.promoted_pages
     }
 
-    /// Pages that went down.
+    /// Demoted pages.
     pub fn destaged_pages(&self) -> u64 {
         self.destaged_pages
     }
@@ -204,14 +204,14 @@ impl Pair {
         self.recency.front(BY_RECENCY).map(|slot| (slot, self.written_at[slot as usize]))
     }
 
-    /// Whether the slow SSD can take a page that is not in it, or all of one that is.
+    /// Whether the slow SSD can take a page that is not in it, or completely holds it.
     pub fn slow_takes(&self, page: u32) -> bool {
         let per_page = self.slow_per_page();
         self.slow.occupied() + u64::from(per_page) <= self.slow_flash_pages_max
             || (page * per_page..(page + 1) * per_page).all(|logical| self.slow.lookup(logical).is_some())
     }
 
-    /// Writes every page once, `fast` of them to the fast SSD: pages evenly spread, as good as never written.
+    /// Writes every page once, `fast` of them to the fast SSD: pages evenly spread, with the lowest write number.
     pub fn fill<M: Media>(&mut self, media: &mut M, fast: u32) {
         let (fast, all) = (u64::from(fast), u64::from(self.logical_pages));
         for page in 0..self.logical_pages {
@@ -226,7 +226,7 @@ impl Pair {
         }
     }
 
-    /// Gives a page a slot, as the one written last.
+    /// Assigns a slot to a page, as the one written last.
     fn take(&mut self, page: u32, now: u64) -> u32 {
         let slot = self.fast.take(page);
         self.recency.push_back(BY_RECENCY, slot);
@@ -234,7 +234,7 @@ impl Pair {
         slot
     }
 
-    /// Writes host data to a page that is in the fast SSD: the flash pages that they fall on, and no others.
+    /// Writes host data to a page in the fast SSD: only the flash pages that they touch.
     pub fn write_hit<M: Media>(&mut self, media: &mut M, slot: u32, span: &Span, now: u64) {
         self.recency.remove(BY_RECENCY, slot);
         self.recency.push_back(BY_RECENCY, slot);
@@ -255,7 +255,7 @@ impl Pair {
         }
     }
 
-    /// Writes host data to a page that is not in the fast SSD, and brings the rest of it up. There is a free slot.
+    /// Writes host data to a page that is not in the fast SSD, and promotes the rest of the page. A slot is free.
     pub fn write_miss<M: Media>(&mut self, media: &mut M, span: &Span, now: u64) {
         let slot = self.take(span.page, now);
         let (page_sectors, slow_sectors) = (self.fast.geometry().page_sectors(), self.slow.geometry().page_sectors());
@@ -280,7 +280,7 @@ impl Pair {
         self.promoted_pages += u64::from(self.forget_slow(span.page));
     }
 
-    /// Forgets what the slow SSD has of a page; returns whether it had any.
+    /// Drops the slow SSD's data of a page; returns whether there were any.
     fn forget_slow(&mut self, page: u32) -> bool {
         let per_page = self.slow_per_page();
         let mut had = false;
@@ -291,7 +291,7 @@ impl Pair {
         had
     }
 
-    /// Writes host data to a page of the slow SSD, which has room for it.
+    /// Writes host data to a page of the slow SSD, which has room for them.
     pub fn write_slow<M: Media>(&mut self, media: &mut M, span: &Span) {
         let page_sectors = self.slow.geometry().page_sectors();
         let base = span.page * self.slow_per_page();
@@ -309,7 +309,8 @@ impl Pair {
         }
     }
 
-    /// Moves a page of the fast SSD to the slow one, which has room for it; `host` is what the host writes of it meanwhile.
+    /// Demotes a page of the fast SSD to the slow one, which has room for it; `host` is a host write to the page at the
+    /// same time.
     pub fn move_down<M: Media>(&mut self, media: &mut M, slot: u32, host: Option<&Span>) {
         let page = self.fast.page_of(slot);
         let (fast_sectors, page_sectors) = (self.fast.geometry().page_sectors(), self.slow.geometry().page_sectors());
@@ -339,7 +340,7 @@ impl Pair {
         self.fast.release(slot);
     }
 
-    /// Reads part of a page for the host; `slot` is where the fast SSD has it, if it does.
+    /// Reads part of a page for the host; `slot` is its slot in the fast SSD, if it has one.
     pub fn read<M: Media>(&self, media: &mut M, slot: Option<u32>, span: &Span) {
         let page_sectors = if slot.is_some() { self.fast.geometry() } else { self.slow.geometry() }.page_sectors();
         let (mut first, end) = (span.first, span.first + span.sectors);
@@ -362,7 +363,7 @@ impl Pair {
         }
     }
 
-    /// Forgets the flash pages that a trim covers wholly. Returns whether nothing of the page is left.
+    /// Drops the flash pages that a trim covers entirely. Returns whether no data of the page are left.
     pub fn trim(&mut self, span: &Span) -> bool {
         let whole = span.sectors == self.pages.page_sectors();
         let slot = self.slot(span.page);
@@ -379,14 +380,14 @@ impl Pair {
         whole
     }
 
-    /// Brings what finding a page needs into the processor's cache.
+    /// Brings the index entry of a page into the processor's cache.
     #[inline]
     pub fn prefetch_page(&self, page: u32) {
         self.fast.prefetch_index(page);
         self.slow.prefetch_entry(page * self.slow_per_page());
     }
 
-    /// Brings what an access to a page needs after that into the processor's cache.
+    /// Brings the further data for an access to a page into the processor's cache.
     #[inline]
     pub fn prefetch_place(&self, page: u32) {
         match self.slot(page) {
@@ -398,12 +399,12 @@ impl Pair {
         }
     }
 
-    /// Bytes of the tables that a controller would keep: maps, and two neighbours of each slot in the order of writes.
+    /// Bytes of the tables in a controller: maps, and two neighbours of each slot in the order of writes.
     pub fn metadata_bytes(&self) -> u64 {
         self.slow.metadata_bytes() + self.fast.metadata_bytes() + u64::from(self.fast.capacity()) * 8
     }
 
-    /// Checks that each page is in one SSD only, and that either agrees with itself.
+    /// Checks that each page is in one SSD only, and that both are consistent.
     ///
     /// # Errors
     /// The first disagreement.

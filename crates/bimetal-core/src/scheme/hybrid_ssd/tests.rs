@@ -10,7 +10,7 @@ use crate::units::Geometry;
 
 type Tested = Checked<SimMedia>;
 
-/// Utilisations that are asked for one after the other, at the end of each period.
+/// Utilisations that are requested one after the other, at the end of each period.
 #[derive(Debug, Serialize, Deserialize)]
 struct Script {
     period: u32,
@@ -51,7 +51,7 @@ fn media(shape: &Shape) -> Tested {
     checked_media(shape, SimMedia::new(&sim_regions(shape, Faults::default()), 1))
 }
 
-/// 4-KiB pages in front of 8-KiB pages: the fast SSD would hold 64 pages and has 52 slots.
+/// 4-KiB pages in front of 8-KiB pages: the fast SSD has a raw capacity of 64 pages, and 52 slots.
 fn small(settings: HybridSettings, steering: Script) -> (Tested, HybridSsd<Script>) {
     let shape = shape((4096, 16), (8192, 24));
     (media(&shape), HybridSsd::over(&shape, settings, |_| steering).unwrap())
@@ -68,7 +68,7 @@ fn filled(settings: HybridSettings, steering: Script) -> (Tested, HybridSsd<Scri
     (media, scheme)
 }
 
-/// Serves a request; returns how often each of some operations took place.
+/// Serves a request; returns the number of some operations.
 fn serve<const N: usize>(
     (media, scheme): &mut (Tested, HybridSsd<Script>),
     (op, sector, sectors): (Op, u64, u32),
@@ -101,13 +101,13 @@ fn a_page_moves_as_a_whole() {
     let (in_slow, in_fast) = (0, 127);
     assert_eq!((device.1.pair.slot(in_slow), device.1.pair.slot(in_fast).is_some()), (None, true));
     assert_eq!(device.1.pair.fast_pages(), 32, "half of 64");
-    // Half of a page in the slow SSD: the other half comes up, and another page goes down.
+    // Half of a page in the slow SSD: the other half is promoted, and another page is demoted.
     assert_eq!(serve(&mut device, (Op::Write, 0, 8), ALL), [0, 2, 1, 1, 0, 1, 0, 1, 0]);
-    // From now on it is written where it is: a flash page, part of one, parts of two.
+    // From now on it is written in the fast SSD: a flash page, part of one, parts of two.
     assert_eq!(serve(&mut device, (Op::Write, 8, 8), ALL), [0, 0, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(serve(&mut device, (Op::Write, 9, 2), ALL), [1, 0, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(serve(&mut device, (Op::Write, 7, 2), ALL), [2, 0, 2, 0, 0, 0, 0, 0, 0]);
-    // A whole page needs nothing of the old one.
+    // A whole page needs no data of the old one.
     assert_eq!(serve(&mut device, (Op::Write, 16, 16), ALL), [0, 2, 2, 0, 0, 0, 0, 1, 0]);
     // Reads move nothing.
     assert_eq!(serve(&mut device, (Op::Read, 4, 8), ALL), [2, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -122,7 +122,7 @@ fn a_fast_page_may_hold_several_slow_ones() {
     let mut device = (media(&shape), HybridSsd::over(&shape, SETTINGS, |_| still()).unwrap());
     device.0.begin(&Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Write, handle: 0 }, 0);
     device.1.fill(&mut device.0);
-    // Three quarters of the page are not the host's.
+    // Three quarters of the page do not come from the host.
     assert_eq!(serve(&mut device, (Op::Write, 4, 4), ALL), [0, 1, 1, 0, 0, 3, 0, 4, 0]);
     assert_eq!(serve(&mut device, (Op::Write, 14, 1), ALL), [1, 0, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(serve(&mut device, (Op::Read, 30, 4), ALL), [0, 0, 0, 0, 2, 0, 0, 0, 0]);
@@ -135,7 +135,7 @@ fn what_was_never_written_takes_no_operation() {
     assert_eq!(serve(&mut device, (Op::Write, 2, 2), ALL), [0, 0, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(serve(&mut device, (Op::Read, 0, 64), ALL), [1, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(device.1.pair.promoted_pages(), 0);
-    // A page without its second half goes down as it is.
+    // A page without its second half is demoted without it.
     for page in 1..=32 {
         serve(&mut device, (Op::Write, page * 16, 16), []);
     }
@@ -162,7 +162,7 @@ fn too_many_pages_go_down_with_the_next_misses() {
     let mut device = filled(SETTINGS, Script { period: 1, utilisations: vec![0.25] });
     serve(&mut device, (Op::Write, 0, 16), []);
     assert_eq!((device.1.target, device.1.pair.fast_pages()), (16, 32));
-    // A hit moves nothing; a miss sends one page down for itself and one that is too many.
+    // A hit moves nothing; a miss demotes one page to make room and one beyond the target.
     serve(&mut device, (Op::Write, 0, 16), []);
     assert_eq!(device.1.pair.fast_pages(), 32);
     for left in [31, 30, 29] {
@@ -203,19 +203,19 @@ fn the_hot_set_is_what_was_written_last() {
     // Written again, it goes to the fast SSD.
     assert_eq!(serve(&mut device, (Op::Write, 0, 16), ALL), [0, 2, 2, 0, 0, 0, 0, 1, 0]);
     assert!(device.1.pair.slot(0).is_some());
-    // A page of the fast SSD that is not hot goes down when it is written; what is not the host's of it comes along.
+    // A page of the fast SSD that is not hot is demoted when it is written, together with the rest of its data.
     let cold = 127 * 16;
     assert!(device.1.pair.slot(127).is_some());
     assert_eq!(serve(&mut device, (Op::Write, cold, 4), ALL), [0, 2, 0, 0, 0, 0, 1, 0, 0]);
     assert_eq!(device.1.pair.slot(127), None);
-    // 32 other pages later it is not hot any more.
+    // 32 other pages later it is no longer hot.
     for page in 1..40 {
         serve(&mut device, (Op::Write, page * 16, 16), []);
     }
     assert_eq!(serve(&mut device, (Op::Write, 127 * 16, 16), ALL)[6], 1);
 }
 
-/// The slow SSD holds 85 of 128 pages, the fast one up to 52: data move to and fro at the edge of what is possible.
+/// The slow SSD holds 85 of 128 pages, the fast one up to 52: data move in both directions at the limits of capacity.
 #[test]
 fn data_survive_where_there_is_hardly_room() {
     for (reading, fast, slow) in [

@@ -1,9 +1,9 @@
-//! Which pages are hot: a counter of two bits for each, and measurements of the group that hot pages go to.
+//! Which pages are hot: a counter of two bits for each, and measurements of the group of hot pages.
 //!
-//! A page counts up when it is overwritten while it is young: in the hot group, or in group 1 before its block is older than blocks of the
-//! hot group become. It counts down when it is overwritten later, or copied. It is hot at 3.
+//! A page counts up if it is overwritten while it is young: in the hot group, or in group 1 at an age below the
+//! lifetime of blocks of the hot group. It counts down if it is overwritten later, or copied. It is hot at 3.
 //!
-//! A copy lowers the counter only when the page is overwritten: its group tells by then how often it was copied.
+//! A copy lowers the counter only when the page is overwritten: its group then shows the number of copies.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ const COPIED: u8 = 1;
 /// Windows over which the figures of the hot group are averaged.
 const WINDOWS: f64 = 10.0;
 
-/// The hot group as it was measured.
+/// Measured figures of the hot group.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HotGroup {
     /// Share of the host's writes that go to it.
@@ -28,7 +28,7 @@ pub struct HotGroup {
     pub blocks: f64,
 }
 
-/// Where a page is that is overwritten.
+/// Place of a page that is overwritten.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Its group.
@@ -56,7 +56,7 @@ pub struct HotFilter {
 }
 
 impl HotFilter {
-    /// No page is hot. Nothing is counted before as many pages were overwritten as there are.
+    /// No page is hot. Counting starts after as many pages were overwritten as the log has.
     pub fn new(logical_pages: u64) -> Self {
         Self {
             counters: vec![0; logical_pages.div_ceil(4) as usize].into(),
@@ -76,14 +76,15 @@ impl HotFilter {
         self.measured
     }
 
-    /// A page is written. Returns whether it is hot.
+    /// Counts a page that is written. Returns whether it is hot.
     #[inline]
     pub fn written(&mut self, logical: u32, from: Option<Place>) -> bool {
         let (byte, shift) = (logical as usize / 4, logical % 4 * 2);
         let mut counter = self.counters[byte] >> shift & HOT;
         if let Some(place) = from {
             self.left = self.left.saturating_sub(1);
-            // The window before the first is not counted: it overwrites pages that were written when the device was filled.
+            // The window before the first is not counted: it overwrites pages that were written when the device was
+            // filled.
             if self.measured.is_some() || self.left < self.lifetime {
                 counter = self.counted(counter, place);
                 self.counters[byte] = self.counters[byte] & !(HOT << shift) | counter << shift;
@@ -109,7 +110,7 @@ impl HotFilter {
         }
     }
 
-    /// A block of the hot group is collected; `blocks` others of it are full.
+    /// Counts a collected block of the hot group; `blocks` other blocks of it are full.
     pub fn collected(&mut self, age: u64, valid_pages: u32, pages_per_block: u32, blocks: u32) {
         self.blocks += 1;
         self.ages += age;

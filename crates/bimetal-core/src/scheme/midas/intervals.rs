@@ -1,9 +1,9 @@
-//! How long pages live: the distribution of update intervals, from a sample of the pages.
+//! Lifetimes of pages: the distribution of update intervals, from a sample of the pages.
 //!
-//! Time is counted in pages that the host writes, intervals in units of a quarter of a block. An epoch is some capacities long. The sample
-//! is every `sampling`-th logical page; each interval of these is counted. The shortest intervals, those within a unit, belong to few and
-//! very hot pages that a sample may miss. So all pages are watched in ten units of the epoch, and the share of writes that repeat a page
-//! there is taken for the whole epoch.
+//! Time is counted in pages that the host writes, intervals in units of a quarter of a block. An epoch is some
+//! capacities long. The sample is every `sampling`-th logical page; each of its intervals is counted. The shortest
+//! intervals, those within a unit, belong to few and very hot pages that a sample may miss. Therefore all pages are
+//! watched in ten units of the epoch, and the share of writes that repeat a page there is assumed for the whole epoch.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,38 +36,39 @@ fn shortest(class: usize) -> f64 {
     (((1 << STEPS_LOG2) + step) << (log2 - STEPS_LOG2)) as f64
 }
 
-/// The intervals seen in this epoch.
+/// The intervals measured in this epoch.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Intervals {
-    /// Distance of the pages that are in the sample.
+    /// Distance of the pages in the sample.
     #[serde(with = "crate::save::fixed")]
     sampling: u32,
     #[serde(with = "crate::save::fixed")]
     unit_pages: u32,
     #[serde(with = "crate::save::fixed")]
     logical_pages: u64,
-    /// Length of the epoch, and of the longest there may be.
+    /// Length of the epoch, and of the longest epoch.
     epoch_pages: u64,
     #[serde(with = "crate::save::fixed")]
     longest_pages: u64,
     /// Pages written in this epoch.
     now: u64,
-    /// By watched page: twice the time of its last write in this epoch, from 1; one more if it was the only one. 0 for none.
+    /// By watched page: twice the time of its last write in this epoch, from 1; plus one if it was the only one. 0
+    /// without a write.
     written: Table<u64>,
     counts: Table<u64>,
-    /// Pages written in this unit, if all are watched in it.
+    /// Pages written in this unit, if it is watched.
     #[serde(with = "crate::save::list")]
     in_unit: Vec<u32>,
-    /// Pages that were written again in such a unit.
+    /// Number of repeated writes of a page within a watched unit.
     again: u64,
     #[serde(skip)]
     current: CurrentUnit,
 }
 
-/// The unit in progress. It follows from the other fields, so that a page written takes no division.
+/// The current unit. It follows from the other fields and avoids a division for each page written.
 #[derive(Debug, Default)]
 struct CurrentUnit {
-    /// Pages written in the epoch when it ends; 0 where it has to be found first.
+    /// Pages written in the epoch at the unit's end; 0 if it is not computed yet.
     end: u64,
     /// Whether all pages are watched.
     is_watched: bool,
@@ -76,7 +77,7 @@ struct CurrentUnit {
 }
 
 impl Intervals {
-    /// Nothing is known. Epochs are of `epoch_pages` pages, and can become eight times as long.
+    /// No measurements yet. Epochs have `epoch_pages` pages, and can become eight times as long.
     pub fn new(logical_pages: u64, pages_per_block: u32, sampling: u32, epoch_pages: u64) -> Self {
         let unit_pages = (pages_per_block / UNITS_PER_BLOCK).max(1);
         // Short enough for the classes, and long enough for the watched units.
@@ -107,7 +108,7 @@ impl Intervals {
         self.now >= self.epoch_pages
     }
 
-    /// The host writes a page.
+    /// Counts a page that the host writes.
     #[inline]
     pub fn written(&mut self, logical: u32) {
         if self.is_complete() {
@@ -132,7 +133,7 @@ impl Intervals {
         }
     }
 
-    /// A unit begins, or goes on after it was restored.
+    /// Begins a unit, or continues it after a restore.
     fn begin_unit(&mut self) {
         let pages = u64::from(self.unit_pages);
         let unit = self.now / pages;
@@ -152,7 +153,7 @@ impl Intervals {
         reciprocal.wrapping_mul(u64::from(logical)) <= reciprocal.wrapping_sub(1)
     }
 
-    /// A page is written in a unit in which all are watched.
+    /// Counts a page written in a watched unit.
     fn watch(&mut self, logical: u32) {
         if self.in_unit.contains(&logical) {
             self.again += 1;
@@ -161,7 +162,7 @@ impl Intervals {
         }
     }
 
-    /// The next epoch begins; twice as long as this one if `doubled`, as far as that is possible.
+    /// Begins the next epoch; twice as long as this one if `doubled`, up to the longest.
     pub fn begin(&mut self, doubled: bool) {
         if doubled {
             self.epoch_pages = (2 * self.epoch_pages).min(self.longest_pages);
@@ -180,7 +181,7 @@ impl Intervals {
         let mut counts = [0.0; CLASSES];
         counts[0] = self.again as f64 * epoch / WATCHED_UNITS as f64 / f64::from(self.sampling);
         for (class, count) in counts.iter_mut().enumerate().skip(1) {
-            // Of intervals as long as this, the epoch cut the first and the last one of each page.
+            // The epoch cuts off the first and the last interval of this length of each page.
             let units = shortest(class);
             let cut = (epoch % units + units / 2.0) / epoch;
             *count = self.counts[class] as f64 * (1.0 + cut);
@@ -200,7 +201,7 @@ impl Intervals {
     /// A figure that is impossible.
     pub fn check(&self) -> Result<(), String> {
         let is_late = self.written.iter().any(|&last| last / 2 > self.now) || self.now > self.epoch_pages;
-        // A longest epoch is eight of the first ones: the length is one of four.
+        // A longest epoch is eight times the first one: there are four possible lengths.
         let is_length = (0..4).any(|log2| self.epoch_pages << log2 == self.longest_pages);
         let is_unit = self.in_unit.len() <= self.unit_pages as usize
             && self.in_unit.iter().all(|&page| u64::from(page) < self.logical_pages);
@@ -243,12 +244,12 @@ impl Distribution {
         (class, (units - from).clamp(0.0, width), (self.writes[class + 1] - self.writes[class]) / width)
     }
 
-    /// All writes.
+    /// Number of all writes.
     pub fn total(&self) -> f64 {
         self.writes[CLASSES]
     }
 
-    /// Writes that came less than `units` units after the last one of their page.
+    /// Number of writes less than `units` units after the previous one of their page.
     pub fn writes(&self, units: f64) -> f64 {
         let (class, since, rate) = self.within(units);
         self.writes[class] + since * rate

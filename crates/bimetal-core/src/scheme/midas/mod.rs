@@ -8,19 +8,21 @@
 //!                   queue         queue                by the policy
 //! ```
 //!
-//! Each group is a stream of the [`Log`]. All but the last are queues of a fixed size: where one is larger than that, its oldest block is
-//! collected, else a block of the last group. The [`hot`] filter tells hot pages. The sizes come from the [`model`] after every epoch of
-//! [`intervals`], and are taken if they promise less write amplification than was measured over the last capacity of writes.
+//! Each group is a stream of the [`Log`]. All but the last are queues of a fixed size. If a queue is larger than that,
+//! its oldest block is collected, otherwise a block of the last group. The [`hot`] filter identifies hot pages. The
+//! sizes come from the [`model`] after every epoch of [`intervals`], and are adopted if they promise less write
+//! amplification than was measured over the last capacity of writes.
 //!
-//! The model fails where the workload is irregular. A group whose victims have a tenth more valid pages than was predicted is merged with
-//! all groups after it. Merged groups are collected as one, and their pages are copied up a chain of up to four streams, so that they are
-//! still separated by age. A new device begins with all groups merged. Where groups of the first half were irregular after two sizings in a
-//! row, the next epoch is twice as long.
+//! The model fails if the workload is irregular. A group whose victims have a share of valid pages a tenth above the
+//! predicted one is merged with all groups after it. Merged groups are collected as one, and their pages are copied up
+//! a chain of up to four streams, so that they are still separated by age. A new device begins with all groups merged.
+//! If groups of the first half were irregular after two sizings in a row, the next epoch is twice as long.
 //!
-//! Facts and limits are those of the authors' simulator (sungkyun123/MiDAS-Simulation, a226265) where the paper has none. Departures: a
-//! group is at most one of seven; sizes are searched in steps of a sixteenth, so that the search is part of a write and no thread
-//! (theirs tries each size); epochs grow to eight times the first at most; open blocks are filled up by whichever group has their
-//! stream next; a hot page's counter is lowered for copies when it is written again, which comes to the same.
+//! Facts and limits come from the authors' simulator (sungkyun123/MiDAS-Simulation, a226265) if the paper has none.
+//! Departures: there are at most seven groups; sizes are searched in steps of a sixteenth, so that the search is part
+//! of a write and needs no thread (theirs tries each size); epochs grow to at most eight times the first; open blocks
+//! are filled up by the group that next has their stream; a hot page's counter is lowered for copies when it is written
+//! again, with the same result.
 
 mod hot;
 mod intervals;
@@ -71,18 +73,19 @@ crate::parameters! {
 const MERGED_STREAMS: usize = 4;
 /// Collections without a page written after which groups are merged.
 const COLLECTIONS_MAX: u32 = 25;
-/// By how much a share of valid pages may exceed the predicted one.
+/// Largest difference of a share of valid pages above the predicted one.
 const VALID_ERROR: f64 = 0.1;
 /// Part of an epoch after which shares are compared, in tenths.
 const CHECK_TENTHS: u64 = 3;
-/// Shares of valid pages of a hot group, of several blocks or fewer, beyond which hot pages are not known well enough.
+/// Shares of valid pages of a hot group, with at least one block or with fewer, above which hot pages are not
+/// identified well enough.
 const HOT_VALID_MAX: [f64; 2] = [0.18, 0.3];
-/// The hot group before one was measured.
+/// The assumed hot group before the first measurement.
 const HOT_UNKNOWN: HotGroup = HotGroup { traffic: 0.01, valid: 0.05, blocks: 0.0 };
-/// The time for a block that is not full.
+/// The time of a block that is not full.
 const NOT_FULL: u64 = u64::MAX;
 
-/// Measurements since the groups have their sizes.
+/// Measurements since the last sizing of the groups.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Measured {
     /// By group: blocks collected, and their valid pages.
@@ -90,9 +93,9 @@ struct Measured {
     blocks: [u64; GROUPS],
     #[serde(with = "crate::save::tuple")]
     valid_pages: [u64; GROUPS],
-    /// When shares are compared next; 0 before each group was collected once.
+    /// Time of the next comparison of shares; 0 until each group was collected once.
     check_at: u64,
-    /// Whether a group of the first half was irregular, and after how many sizings in a row.
+    /// Whether a group of the first half was irregular, and the number of sizings in a row with such a group.
     has_failed: bool,
     failures: u8,
 }
@@ -119,13 +122,14 @@ pub struct Midas {
     data_blocks: u32,
     #[serde(with = "crate::save::fixed")]
     lanes: u32,
-    /// Pages that the host wrote, and how many of them were written for the first time.
+    /// Pages that the host wrote, and the number of them that were written for the first time.
     clock_pages: u64,
     written_pages: u64,
-    /// By block: its group, that of the stream which filled it unless groups have changed since; and when it was full.
+    /// By block: its group (that of the stream that filled it, unless groups have changed since) and the time at which
+    /// it was full.
     groups: Table<u8>,
     full_at: Table<u64>,
-    /// By group: full blocks, the most that its queue may have, and the predicted share of valid pages.
+    /// By group: full blocks, the largest length of its queue, and the predicted share of valid pages.
     #[serde(with = "crate::save::tuple")]
     full_blocks: [u32; GROUPS],
     #[serde(with = "crate::save::tuple")]
@@ -134,7 +138,7 @@ pub struct Midas {
     predicted: [f64; GROUPS],
     /// The last group.
     last: u8,
-    /// Whether it is a chain of streams: groups that were merged.
+    /// Whether it is a chain of streams of merged groups.
     is_merged: bool,
     /// Collections since a page was written.
     collections: u32,
@@ -175,7 +179,7 @@ impl Midas {
         usize::from(self.last)
     }
 
-    /// Whether blocks of a group are collected as those of the last one. A single group takes the hot one in.
+    /// Whether blocks of a group are collected like those of the last one. A single group includes the hot one.
     fn is_pooled(&self, group: u8) -> bool {
         group >= self.last || self.last == 1
     }
@@ -193,13 +197,13 @@ impl Midas {
         blocks.min_by_key(|&block| self.full_at[block])
     }
 
-    /// A block of the last group by the policy; none if all are full of valid pages.
+    /// A block of the last group by the policy; `None` if all pages of its blocks are valid.
     fn of_last_group(&self, counts: &ValidCounts, entries: std::ops::Range<usize>) -> Option<usize> {
         let blocks = entries.filter(|&block| self.is_pooled(self.groups[block]));
         self.victim.best(counts, blocks, |block| self.age(block))
     }
 
-    /// A block with `valid_pages` valid pages is going to be collected.
+    /// Counts a block with `valid_pages` valid pages that is about to be collected.
     fn note_victim(&mut self, block: usize, valid_pages: u32) {
         self.collections += 1;
         self.period.copied += u64::from(valid_pages);
@@ -214,7 +218,7 @@ impl Midas {
         if self.collections >= COLLECTIONS_MAX {
             self.collections = 0;
             if self.last > 1 {
-                // The queues take more room than they give back.
+                // The queues take more room than they free.
                 self.note_failure(group);
                 self.merge_from(group.clamp(1, self.last() - 1));
             }
@@ -238,7 +242,7 @@ impl Midas {
         self.measured.check_at = 0;
     }
 
-    /// Compares shares of valid pages with the predicted ones, from time to time.
+    /// Compares shares of valid pages with the predicted ones, periodically.
     fn compare(&mut self) {
         let period = self.intervals.epoch_pages() * CHECK_TENTHS / 10;
         if self.measured.check_at == 0 {
@@ -272,7 +276,7 @@ impl Midas {
         }
     }
 
-    /// After an epoch: new sizes, if they promise less than was measured.
+    /// Ends an epoch: adopts new sizes, if they promise less write amplification than was measured.
     #[cold]
     fn end_epoch(&mut self, counts: &ValidCounts) {
         let hot = self.hot.measured().unwrap_or(HOT_UNKNOWN);
@@ -304,7 +308,7 @@ impl Midas {
         Model::new(&self.intervals.distribution(), known).best()
     }
 
-    /// Gives groups these sizes. Where a queue has too many blocks, the oldest join the last group as they are.
+    /// Gives groups these sizes. If a queue has too many blocks, the oldest join the last group without being copied.
     fn apply(&mut self, found: &Configuration) {
         let first_merged = self.last.min(found.last as u8);
         self.last = found.last as u8;
@@ -316,7 +320,7 @@ impl Midas {
             }
         }
         for group in 0..GROUPS {
-            // Group 1 has the host's open blocks as well as those that are collected into it.
+            // Group 1 has open blocks for the host and for pages that are collected into it.
             let open = self.lanes * if group == 1 { 2 } else { 1 };
             self.sizes[group] = found.blocks[group].saturating_sub(open);
         }
@@ -335,7 +339,7 @@ impl Midas {
         if excess == 0 {
             return;
         }
-        // The earliest time by which enough of them were full.
+        // The earliest time at which enough of them were full.
         let (mut from, mut to) = (0, self.clock_pages);
         while from < to {
             let time = from + (to - from) / 2;
@@ -364,7 +368,7 @@ impl Separation<GROUPS> for Midas {
     fn written(&mut self, logical: u32, old: Option<usize>) -> usize {
         self.clock_pages += 1;
         self.collections = 0;
-        // A device is filled and then written once more before anything is measured.
+        // A device is filled and then written once more before measurements begin.
         if self.clock_pages > 2 * self.logical_pages {
             self.intervals.written(logical);
         }
@@ -423,7 +427,7 @@ impl Separation<GROUPS> for Midas {
         {
             return broken("full blocks");
         }
-        // Not so far that a sum could be too large.
+        // An upper bound, so that no sum can overflow.
         let longest = 1 << 62;
         let measured = &self.measured;
         let is_measured = measured.valid_pages.iter().zip(measured.blocks).all(|(&valid, blocks)| {

@@ -1,36 +1,36 @@
 //! Predicts the write amplification of groups of given sizes, and finds the sizes with the least.
 //!
-//! A group is a queue: a block stays in it for as long as it takes to fill the group again. From the intervals between updates follows the
-//! share of pages that are overwritten meanwhile; the others flow into the next group. The last group has no order; its share of
-//! valid pages is that of a log with hot and cold pages (Desnoyers, SYSTOR 2012). The copies of a page written are a Markov chain over
-//! the groups.
+//! A group is a queue: a block stays in it for the time in which the group is filled again. The intervals between
+//! updates give the share of pages that are overwritten meanwhile; the others move to the next group. The last group
+//! has no order; its share of valid pages is that of a log with hot and cold pages (Desnoyers, SYSTOR 2012). The copies
+//! of a written page are a Markov chain over the groups.
 
 use super::hot::HotGroup;
 use super::intervals::{Distribution, UNITS_PER_BLOCK};
 use crate::part::real::exp;
 
-/// Groups there can be, the hot one and the last one included.
+/// Largest number of groups, the hot one and the last one included.
 pub const GROUPS: usize = 7;
-/// Largest hot group that is looked at, in blocks.
+/// Largest hot group that is tried, in blocks.
 const HOT_BLOCKS_MAX: u32 = 29;
-/// By how much a hot group that is a block larger must lower write amplification in the first search.
+/// Gain in write amplification for which the first search makes the hot group a block larger.
 const HOT_GAIN: f64 = 0.05;
-/// Rounds of looking at each size again.
+/// Rounds in which each size is tried again.
 const ROUNDS: usize = 4;
-/// Blocks of the epoch that no queue may last into.
+/// Margin, in blocks, between the time of the queues and the end of the epoch.
 const EPOCH_MARGIN_BLOCKS: f64 = 50.0;
 /// Intervals of the last group below this share of their mean are those of its hot pages.
 const HOT_INTERVAL: f64 = 0.7;
-/// No write amplification of the last group is looked for beyond.
+/// Upper bound of the write amplification of the last group in the search.
 const COST_MAX: f64 = 1000.0;
-/// A measured hot group takes the place of a predicted one if it holds more valid pages, or gets fewer writes.
+/// A measured hot group replaces a predicted one if it holds more valid pages, or gets fewer writes.
 const HOT_VALID_MAX: f64 = 0.1;
 const HOT_TRAFFIC_MIN: f64 = 0.15;
 
 /// Sizes of groups in blocks, and their predicted write amplification.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Configuration {
-    /// Blocks of each group, the hot one first, its open blocks included; 0 where there is none.
+    /// Blocks of each group, the hot one first, its open blocks included; 0 for a missing group.
     pub blocks: [u32; GROUPS],
     /// The last group.
     pub last: usize,
@@ -40,7 +40,7 @@ pub struct Configuration {
     pub cost: f64,
 }
 
-/// The log as it was measured.
+/// Measured figures of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     /// Blocks for data.
@@ -68,7 +68,8 @@ impl<'a> Model<'a> {
         Self { intervals, known, is_hot_measured }
     }
 
-    /// The sizes that cost least, if there is any choice: groups are added as long as that helps, then each is looked at again.
+    /// The sizes with the lowest cost, if there is a choice: groups are added while that helps, then each size is tried
+    /// again.
     pub fn best(&self) -> Option<Configuration> {
         if self.intervals.total() == 0.0 {
             return None;
@@ -76,7 +77,7 @@ impl<'a> Model<'a> {
         let mut best = self.best_hot()?;
         let mut longest = best;
         while longest.last + 1 < GROUPS {
-            // Without its last group's head the configuration may be worse, and with another one better again.
+            // Without its last group's head the configuration may be worse, and better again with another one.
             longest = self.best_size(longest, longest.last)?;
             if longest.cost < best.cost {
                 best = longest;
@@ -100,7 +101,7 @@ impl<'a> Model<'a> {
         (best.last > 1).then_some(best)
     }
 
-    /// The best size of the hot group if there is one other.
+    /// The best size of the hot group next to a single other one.
     fn best_hot(&self) -> Option<Configuration> {
         let mut start = Configuration { blocks: [0; GROUPS], last: 1, valid: [0.0; GROUPS], cost: f64::INFINITY };
         start.blocks[1] = self.known.blocks;
@@ -117,8 +118,8 @@ impl<'a> Model<'a> {
         best
     }
 
-    /// The best size of a group, given those of the others but for the last, which has the rest. A group that was the last gets one
-    /// after it.
+    /// The best size of a group with the given sizes of the others; the last one gets the rest. If the group was the
+    /// last, another one is added after it.
     fn best_size(&self, configuration: Configuration, group: usize) -> Option<Configuration> {
         let mut start = configuration;
         start.last = start.last.max(group + 1);
@@ -136,7 +137,7 @@ impl<'a> Model<'a> {
         best
     }
 
-    /// A configuration with another size of one group, its costs predicted; none if it is not possible.
+    /// A configuration with another size of one group, and its predicted cost; `None` if it is not possible.
     fn with(&self, mut configuration: Configuration, group: usize, blocks: u32) -> Option<Configuration> {
         configuration.blocks[group] = blocks;
         let last = configuration.last;
@@ -145,7 +146,7 @@ impl<'a> Model<'a> {
         self.predict(configuration)
     }
 
-    /// Time that the hot group's pages take to be overwritten, in units, and the share of writes that go to it.
+    /// Time until the pages of the hot group are overwritten, in units, and its share of the writes.
     fn hot_group(&self, blocks: u32) -> (f64, f64) {
         let total = self.intervals.total();
         let units = f64::from(UNITS_PER_BLOCK);
@@ -155,7 +156,7 @@ impl<'a> Model<'a> {
             let time = if traffic > 0.0 { (blocks - 0.5) / traffic * units } else { 0.0 };
             return (time.min(self.intervals.epoch), traffic);
         }
-        // The time in which as many pages go to it as it has.
+        // The time in which as many pages are written to it as it has.
         let (mut from, mut to) = (0.0, self.intervals.epoch);
         for _ in 0..40 {
             let time = (from + to) / 2.0;
@@ -172,10 +173,10 @@ impl<'a> Model<'a> {
         let (mut past, traffic) = self.hot_group(configuration.blocks[0]);
         let hot_valid = if self.is_hot_measured { self.known.hot.valid } else { 0.0 };
         configuration.valid[0] = hot_valid;
-        // Pages that flow into a group for each page that the host writes.
+        // Pages that move into a group for each page that the host writes.
         let mut flow = 1.0 - traffic + traffic * hot_valid;
         let mut copies = traffic * hot_valid;
-        // Valid pages of all groups before the last, in blocks: those that flow in, less those overwritten since.
+        // Valid pages of all groups before the last, in blocks: pages that moved in, minus those overwritten since.
         let hot_flow = if self.is_hot_measured { traffic } else { 1.0 };
         let mut held = hot_flow * (past - intervals.integral(past) / intervals.total()) / units;
         for group in 1..last {
@@ -202,7 +203,8 @@ impl<'a> Model<'a> {
         Some(configuration)
     }
 
-    /// Share of valid pages in the victims of the last group; the others hold `held` blocks of valid pages, none older than `past`.
+    /// Share of valid pages in the victims of the last group; the other groups hold `held` blocks of valid pages, none
+    /// older than `past`.
     fn last_group(&self, blocks: u32, held: f64, past: f64) -> Option<f64> {
         let untouched = self.known.untouched_blocks;
         let untouched = if untouched < 0.2 * f64::from(self.known.blocks) { 0.0 } else { untouched };
@@ -215,7 +217,7 @@ impl<'a> Model<'a> {
         (cost < COST_MAX).then(|| 1.0 - 1.0 / cost)
     }
 
-    /// Of pages whose intervals are at least `past`, those with the shorter ones: their shares of writes and of pages.
+    /// Among pages whose intervals are at least `past`, those with shorter ones: their shares of writes and of pages.
     fn hot_shares(&self, past: f64) -> (f64, f64) {
         let intervals = self.intervals;
         let (before, sum_before) = (intervals.writes(past), intervals.sum(past));
@@ -223,7 +225,8 @@ impl<'a> Model<'a> {
         if writes <= 0.0 || sum <= 0.0 {
             return (0.0, 0.0);
         }
-        // A page with an interval has as many writes in the epoch as that has intervals: pages are as writes times intervals.
+        // A page with a given interval is written once per interval in the epoch: the number of pages is proportional
+        // to writes times interval.
         let limit = (sum / writes * HOT_INTERVAL).max(past);
         ((intervals.writes(limit) - before) / writes, (intervals.sum(limit) - sum_before) / sum)
     }
@@ -234,7 +237,7 @@ impl<'a> Model<'a> {
 fn cost_of_hot_and_cold(spare_factor: f64, (writes, pages): (f64, f64)) -> f64 {
     let part = |writes: f64, pages: f64, cost: f64| {
         let exponent = if pages > 0.0 { writes * spare_factor / (pages * cost) } else { f64::INFINITY };
-        // Pages that are written as often as this are never valid.
+        // Pages with such a high rate of writes are never valid.
         if writes <= 0.0 || exponent > 600.0 { 0.0 } else { writes / (exp(exponent) - 1.0) }
     };
     let (mut from, mut to) = (1.0, COST_MAX);
@@ -256,7 +259,7 @@ mod tests {
 
     const HOT: HotGroup = HotGroup { traffic: 0.0, valid: 0.0, blocks: 0.0 };
 
-    /// Uniform writes to 312 blocks of 64 pages in 360: groups bring nothing.
+    /// Uniform writes to 312 blocks of 64 pages in 360: groups have no benefit.
     #[test]
     fn groups_do_not_help_uniform_writes() {
         let intervals = uniform(20_000, 64, 400_000);
@@ -275,7 +278,7 @@ mod tests {
         let cost = cost_of_hot_and_cold(1.15, (0.5, 0.5));
         assert!((cost - 1.0 / (1.0 - exp(-1.15 / cost))).abs() < 1e-6, "{cost}");
         assert!((cost_of_hot_and_cold(1.15, (0.0, 0.0)) - cost).abs() < 1e-6);
-        // Shared by hot and cold pages a queue costs more.
+        // A queue with hot and cold pages together costs more.
         assert!(cost_of_hot_and_cold(1.15, (0.9, 0.1)) > cost);
     }
 

@@ -15,7 +15,7 @@ fn check(midas: &Midas, logical_pages: u64, blocks: u32) -> Result<(), String> {
     midas.check(&table, &Blocks::new((blocks, 1), 1, PAGES, 0))
 }
 
-/// Fills a block of a group; of its pages `valid` are.
+/// Fills a block of a group; `valid` of its pages are valid.
 fn fill(midas: &mut Midas, counts: &mut ValidCounts, block: usize, group: usize, valid: u32) {
     midas.clock_pages += 10;
     midas.opened(block, 0, group);

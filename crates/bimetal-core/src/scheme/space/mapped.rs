@@ -28,7 +28,7 @@ pub enum MappedSpace {
     Page(Log),
 }
 
-/// A device's last region, and how it is to be mapped.
+/// A device's last region, and its map.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowRegion {
     region: RegionId,
