@@ -1,5 +1,5 @@
-//! What must hold of Chang's schemes on whole devices: every parameter acts, wear is even, the hash table behaves as the
-//! paper's Fig. 11 says.
+//! Properties of Chang's schemes on whole devices: every parameter has an effect, wear is even, the hash table behaves
+//! as in the paper's Fig. 11.
 
 use bimetal_core::chip;
 use bimetal_core::ledger::Ledger;
@@ -50,7 +50,7 @@ fn small(name: &str) -> Vec<SimRegion> {
     match name {
         "chang" => {
             let mut fast = region("chang-slc", 16, 24);
-            // So little endurance that the throttle acts now and then.
+            // Low endurance, so that the throttle acts at times.
             fast.chip.endurance = 2500;
             vec![fast, region("chang-mlc", 16, 72)]
         }
@@ -80,7 +80,7 @@ fn mixture(count: u64) -> Vec<Request> {
     (0..count).map(request).collect()
 }
 
-/// A parameter, a value, and the settings beside which it makes a difference.
+/// A parameter, a value, and the settings with which it makes a difference.
 type Change = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const SLOW_CHANGES: &[Change] = &[
@@ -160,7 +160,7 @@ fn every_parameter_changes_what_happens() {
     }
 }
 
-/// 4 GiB with 5 % spare area and 256 MiB of SLC, as large in proportion to its hot data as the paper's.
+/// 4 GiB with 5 % spare area and 256 MiB of SLC, the paper's proportions to the hot data.
 fn large() -> Vec<SimRegion> {
     vec![region("chang-slc", 64, 2048), region("chang-mlc", 128, 8601)]
 }
@@ -182,10 +182,10 @@ fn bimodal(count: usize, places: u64) -> Vec<Request> {
     (0..count).map(request).collect()
 }
 
-/// Fig. 11: what is valid in the SLC lies between the two smaller table sizes. With keys of a fast page the rejects fall as
-/// in the paper and level off at eight probes. With keys of a sector they fall, too, but a write of eight sectors next to
-/// eight taken buckets finds none within eight probes, so that more probes go on helping. Quadratic probing rejects less
-/// than linear in both cases, unlike the paper says for its smallest table.
+/// Fig. 11: the number of valid pages in the SLC lies between the two smaller table sizes. With keys of a fast page the
+/// rejects fall as in the paper and level off at eight probes. With keys of a sector they fall, too, but a write of
+/// eight sectors next to eight taken buckets finds none within eight probes, so that more probes still help. Quadratic
+/// probing rejects less than linear in both cases, contrary to the paper's result for its smallest table.
 #[test]
 fn hash_rejects_fall_with_table_size_and_level_off_beyond_eight_probes() {
     let rejects = |requests: &[Request], key: &str, entries: &str, probes: &str| {

@@ -1,5 +1,5 @@
-//! What must hold of `ComboFTL` and its rivals on whole devices: decisions follow from what was measured, every parameter
-//! acts, the six categories are rows of the ledger.
+//! Properties of `ComboFTL` and its baselines on whole devices: decisions follow from the measurements, every parameter
+//! has an effect, the six categories are rows of the ledger.
 
 use bimetal_core::chip;
 use bimetal_core::ledger::Ledger;
@@ -21,7 +21,7 @@ fn region(chip: &str, pages_per_block: u32, blocks: u32) -> SimRegion {
 /// Pages of the fast region's blocks, and their number.
 const FAST_PAGES: u32 = 8;
 const FAST_BLOCKS: u32 = 24;
-/// 64 logical blocks of 16 pages, and 20 blocks more.
+/// 64 logical blocks of 16 pages, and 20 more blocks.
 const LOGICAL_PAGES: u64 = 64 * 16;
 const SECTORS: u64 = 8 * LOGICAL_PAGES;
 
@@ -71,7 +71,7 @@ impl Device {
     }
 }
 
-/// Small writes to a hot set that moves, other writes of all sizes, runs that are rewritten again and again, reads.
+/// Small writes to a hot set that moves, other writes of all sizes, repeatedly rewritten runs, reads.
 fn mixture(count: u64) -> Vec<Request> {
     let mut state = 77;
     let request = |number: u64| {
@@ -106,7 +106,7 @@ fn counts(ledger: &Ledger) -> Vec<u64> {
     ledger.rows.iter().flat_map(all).collect()
 }
 
-/// A parameter, a value, and the settings beside which it makes a difference.
+/// A parameter, a value, and the settings with which it makes a difference.
 type Change = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const SLOW_CHANGES: &[Change] = &[("slow_map", "page", &[]), ("unit_blocks", "1", &[]), ("reserve_blocks", "5", &[])];
@@ -163,7 +163,7 @@ fn every_parameter_changes_what_happens() {
     }
 }
 
-/// The baseline is what is left of `ComboFTL` when all that it adds is switched off.
+/// With all its additions switched off, `ComboFTL` equals the baseline.
 #[test]
 fn with_everything_switched_off_comboftl_is_its_baseline() {
     let requests = mixture(20_000);
@@ -238,7 +238,7 @@ fn chances_follow_the_update_ratios_in_every_period() {
     let mut device = Device::new("comboftl", &[("threshold_mode", "fixed"), ("detection", "none")]);
     let (mut before, mut moves) = (device.metrics(), [0; 3]);
     for step in 0..120_000 {
-        // Pages written in turn: more and more of them, until they stay in the warm partition for several laps.
+        // Pages written in turn, in growing numbers, until they stay in the warm partition for several laps.
         let pages = 100 + step / 6000 * 8;
         device.write(if step % 10 == 0 { 512 + step / 10 % 400 } else { step % pages }, 1);
         let after = device.metrics();
@@ -257,7 +257,7 @@ fn chances_follow_the_update_ratios_in_every_period() {
         if phi(old) > 0.7 {
             assert_eq!(new, old + 1, "{:?}", window().collect::<Vec<_>>());
         } else if window().all(|ratio| ratio == 0.0) {
-            // Nothing was updated, or too few entered for a judgement.
+            // No updates, or too few units entered for a judgement.
             assert!(new == old || new == old.saturating_sub(1));
         } else if window().all(|ratio| ratio < 0.3) {
             assert_eq!(new, old.saturating_sub(1), "{:?}", window().collect::<Vec<_>>());
@@ -270,7 +270,7 @@ fn chances_follow_the_update_ratios_in_every_period() {
     assert!(moves.iter().all(|&times| times > 3), "{moves:?}");
 }
 
-/// Data that are never updated go round once for each warm set, N + 1 of them, or half as often with early migration.
+/// Data that are never updated make a lap for each warm set, N + 1 of them, or half as many with early migration.
 #[test]
 fn cold_data_use_up_their_chances() {
     for (chances, early, laps) in
@@ -291,7 +291,7 @@ fn cold_data_use_up_their_chances() {
     }
 }
 
-/// What is updated in the hot partition stays with 2Q/GCLOCK, what is not goes down at its first chance.
+/// With 2Q/GCLOCK, data updated in the hot partition stay; other data are demoted at their first chance.
 #[test]
 fn two_queues_tell_new_data_from_data_written_again() {
     let mut device = Device::new("2q-gclock", &[]);
@@ -302,12 +302,12 @@ fn two_queues_tell_new_data_from_data_written_again() {
     for page in 0..60 {
         (0..2).for_each(|_| device.write(page, 1));
     }
-    // What was new in the hot partition goes down, what was written twice goes round.
+    // Data that were new in the hot partition are demoted, data written twice make another lap.
     (0..30).for_each(|page| device.write(900 + page, 1));
     assert!(device.metric("slc_to_slc_pages") > 20.0 && device.metric("slc_to_mlc_pages") - moved < 110.0);
 }
 
-/// Large writes to a unit that is written again and again go to the log, until nothing of the unit is left there.
+/// Large writes to a unit that is written again and again go to the log, until no data of the unit are left there.
 #[test]
 fn a_hot_unit_is_written_to_the_log() {
     let settings = [("threshold_mode", "fixed"), ("threshold", "8KiB"), ("unit_blocks", "2")];
@@ -329,7 +329,7 @@ fn a_hot_unit_is_written_to_the_log() {
     assert_eq!((device.metric("hot_units_found"), device.metric("hot_unit_hit_ratio")), (1.0, 0.0));
     device.write(20, 4);
     assert_eq!(device.metric("hot_unit_hit_ratio"), 1.0);
-    // Cold data push it out.
+    // Cold data displace it.
     (0..600).for_each(|page| device.write(100 + page, 1));
     let redirected = device.metric("mlc_to_slc_pages");
     device.write(0, 4);
@@ -337,7 +337,7 @@ fn a_hot_unit_is_written_to_the_log() {
     device.scheme.check().unwrap();
 }
 
-/// Without exchange the hot partition, which takes all writes, wears faster; with it all blocks wear alike.
+/// Without exchange the hot partition, which takes all writes, wears faster; with it all blocks wear evenly.
 #[test]
 fn exchanging_blocks_evens_out_the_partitions_wear() {
     let spread = |boundary_shift| {

@@ -1,4 +1,4 @@
-//! What holds of every registered scheme behind a controller, on a drive of today.
+//! Properties of every registered scheme behind a controller, on a drive of today.
 
 use crate::support::mixed_requests;
 use allocation_counter::measure;

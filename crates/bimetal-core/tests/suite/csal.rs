@@ -1,4 +1,4 @@
-//! `csal` on a QLC region with large indirection units, beside writing to that region directly.
+//! `csal` on a QLC region with large indirection units, compared with writing to that region directly.
 
 use crate::support::{SimDevice, Zipf};
 use bimetal_core::chip;
@@ -21,7 +21,7 @@ fn region(name: &str, unit_kib: u32, mib: u32, block_mib: u32) -> SimRegion {
     SimRegion { chip, geometry, channels: 1, faults: Faults::default() }
 }
 
-/// Zipf writes of 4 KiB, three times the data, after as many that are not counted.
+/// Zipf writes of 4 KiB, three times the data, after the same number that is not measured.
 fn replay(name: &str, regions: &[SimRegion]) -> (Ledger, Metrics, u64) {
     let mut device = SimDevice::filled(name, &[], regions, UNITS * 8);
     let mut state = 7;
@@ -66,7 +66,7 @@ fn small_writes_cost_a_read_and_a_write_of_a_unit_unless_a_cache_shapes_them() {
         println!("csal: cache {fast:.2}, compaction {down:.2}, gc {gc:.2}, slow together {:.2}", down + gc);
         assert!(direct / (down + gc) > least_ratio, "{direct} against {}", down + gc);
 
-        // Every program has one of these causes, and they hold the units that were moved, and those that were missing.
+        // Every program has one of these causes. The programs hold the moved units, and the empty slots.
         let counts = &ledger.rows[1].counts;
         let [moved, collected] = [Cause::MigrateDown, Cause::Gc].map(|cause| counts.get(FlashOp::Program, cause));
         assert_eq!(counts.total(FlashOp::Program), moved + collected);

@@ -1,4 +1,4 @@
-//! Placement handles: what they change, and what they must not.
+//! Placement handles: their effects, and what must stay the same.
 
 use crate::support::{TINY_SECTORS, checked, mixed_requests};
 use bimetal_core::chip;
@@ -9,7 +9,7 @@ use bimetal_core::scheme::{RegionShape, SCHEMES, SchemeSpec, Shape, build};
 use bimetal_core::units::{Geometry, RegionId};
 use bimetal_core::workload;
 
-/// What every read finds on a checked device, one list for each request.
+/// The results of all reads on a checked device, one list for each request.
 fn found(spec: &SchemeSpec, requests: &[Request]) -> Vec<Vec<u64>> {
     let (mut media, mut scheme) = checked(spec);
     let serve = |request: &Request| {
@@ -30,7 +30,7 @@ fn handles_never_change_what_is_read() {
         for seed in 1..=3 {
             let plain = mixed_requests(seed, 4_000, TINY_SECTORS);
             let mut state = seed;
-            // Those that a device has, and others.
+            // Handles that a device has, and others.
             let handle = |request: &Request| Request { handle: below(&mut state, 12) as u8, ..*request };
             let handled: Vec<Request> = plain.iter().map(handle).collect();
             assert_eq!(found(spec, &plain), found(spec, &handled), "{} seed {seed}", spec.name);
@@ -38,15 +38,15 @@ fn handles_never_change_what_is_read() {
     }
 }
 
-/// A device of one die with blocks of `block_bytes`, 4-KiB pages, and `more` blocks beyond those that its data take.
+/// A device of one die with blocks of `block_bytes`, 4-KiB pages, and `more` blocks in addition to those for its data.
 struct Drive {
     logical_bytes: u64,
     block_bytes: u64,
     spare_blocks: u32,
 }
 
-/// Write amplification of `fdp`, and that by stream, from the moment when all was written once until the host has written `writes` times
-/// the data again.
+/// Write amplification of `fdp`, in total and by stream, from the time at which all data were written once until the
+/// host has written `writes` times the data again.
 fn amplification(
     drive: &Drive,
     settings: &[(&str, &str)],
@@ -90,8 +90,8 @@ fn amplification(
     ((host + ledger.total(FlashOp::Program, Cause::Gc)) as f64 / host as f64, streams)
 }
 
-/// A flash cache engine on all of 1 GiB, with 7 % of spare area in blocks of 4 MiB. `CacheLib` on such drives comes near to 1 by separation
-/// (Allison et al., `EuroSys` 2025).
+/// A flash cache engine on all of 1 GiB, with 7 % of spare area in blocks of 4 MiB. `CacheLib` on such drives gets
+/// close to 1 by separation (Allison et al., `EuroSys` 2025).
 #[test]
 fn small_objects_apart_from_large_ones_are_hardly_copied() {
     let drive = Drive { logical_bytes: 1 << 30, block_bytes: 4 << 20, spare_blocks: 18 };
@@ -109,19 +109,20 @@ fn small_objects_apart_from_large_ones_are_hardly_copied() {
         );
         assert!((apart / expected - 1.0).abs() < 0.01, "{isolation}: {apart}");
         assert!(streams[1].0 > 0 && streams[2].0 > 0 && streams[0].0 == 0);
-        // What filled the device had no handle.
+        // The data that filled the device had no handle.
         let of_copies: &[usize] = if isolation == "initial" { &[8] } else { &[0, 1, 2] };
         assert!(streams.iter().enumerate().all(|(stream, &(_, copied))| copied == 0 || of_copies.contains(&stream)));
     }
 }
 
-/// The published evaluation (`LMCache`, pull request 4016: 2.600 without handles and 1.425 with) to a scale of 1 : 256: nine programs on
-/// 855 GiB of 960 GiB that were written once in order, reclaim units of 16 GiB, and four times 960 GiB written. How the programs drop
-/// objects and how much spare area the drive has is not said; here it is nine reclaim units.
+/// The published evaluation (`LMCache`, pull request 4016: 2.600 without handles and 1.425 with) at a scale of 1 : 256:
+/// nine programs on 855 GiB of 960 GiB that were written once in order, reclaim units of 16 GiB, and four times 960 GiB
+/// written. It does not state how the programs drop objects or the drive's spare area; here that is nine reclaim units.
 ///
-/// Both figures lie between those of programs that drop their oldest object and of programs that drop any. Neither is met. Programs that
-/// drop the oldest leave little to copy with handles or without. Of those that drop any, lifetimes differ more within a class than between
-/// classes. Six open reclaim units are most of the spare area then, so that handles do harm; in small ones they do not.
+/// Both figures lie between those of programs that drop their oldest object and of programs that drop any object.
+/// Neither is met. Programs that drop the oldest leave little to copy with handles or without. In programs that drop
+/// any, lifetimes differ more within a class than between classes. Six open reclaim units are then most of the spare
+/// area, so that handles do harm; with small reclaim units they do not.
 #[test]
 fn prefixes_of_language_models_by_class() {
     let run = |large: bool, dropped, handles| {

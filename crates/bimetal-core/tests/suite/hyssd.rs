@@ -1,5 +1,5 @@
-//! What must hold of HySSD on whole devices: copies within a die are all accounted for, the utilisation goes where the model
-//! and the lives say, and those of the paper's claims that hold, on a small scale; `docs/papers/hyssd-2013.md` has them all.
+//! Properties of HySSD on whole devices: all copies within a die are counted, the utilisation follows the model and the
+//! lives, and the paper's claims that hold, on a small scale; `docs/papers/hyssd-2013.md` lists all claims.
 
 use crate::support::{region, shape};
 use bimetal_core::chip::Cell;
@@ -10,8 +10,8 @@ use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
 use bimetal_core::workload;
 
-/// The paper's devices divided by 128: 16 MiB of a fast part in front of 128 MiB of TLC, for 128 MiB of data. Blocks are
-/// shorter, so that there are as many of them as on a device of 2 GiB.
+/// The paper's devices divided by 128: 16 MiB of a fast part in front of 128 MiB of TLC, for 128 MiB of data. Blocks
+/// are shorter, so that their number is that of a device of 2 GiB.
 fn devices() -> [(&'static str, [SimRegion; 2]); 2] {
     ["hyssd-slc", "hyssd-mlc"].map(|fast| (fast, [region(fast, 16, 256, 1), region("hyssd-tlc", 48, 341, 1)]))
 }
@@ -61,8 +61,8 @@ fn metric(outcome: &Outcome, name: &str) -> f64 {
     outcome.measured.metrics.get(name).unwrap()
 }
 
-/// One operation at a time, copies within a die among them: time is the sum of all rows, and a copy counts as the read and
-/// the program that it is.
+/// One operation at a time, including copies within a die: time is the sum of all rows, and a copy counts as a read and
+/// a program.
 #[test]
 fn copybacks_are_all_accounted_for() {
     for (_, regions) in devices() {
@@ -84,8 +84,8 @@ fn copybacks_are_all_accounted_for() {
     }
 }
 
-/// Figures 3 and 5, and what is said of them: with a fixed utilisation the response falls and rises again, so does the
-/// life; "Perf" is close to the best response, "Life" to the best life, and it costs little response.
+/// Figures 3 and 5 and the claims about them: with a rising fixed utilisation, the response falls and rises again, and
+/// so does the life; "Perf" is close to the best response, "Life" is close to the best life and costs little response.
 #[test]
 fn performance_and_lifetime_are_near_the_best_fixed_utilisation() {
     let requests = zipf("150000");
@@ -117,7 +117,7 @@ fn performance_and_lifetime_are_near_the_best_fixed_utilisation() {
     }
 }
 
-/// The utilisation follows the workload: a hot set that grows takes more of the fast SSD, up to what pays.
+/// The utilisation follows the workload: a growing hot set takes more of the fast SSD, as long as that pays.
 #[test]
 fn the_utilisation_follows_the_hot_set() {
     let (_, regions) = &devices()[0];
@@ -143,7 +143,7 @@ fn the_utilisation_follows_the_hot_set() {
     }
 }
 
-/// The second reading: pages that are written once pass the fast SSD by.
+/// The second interpretation: pages that are written once bypass the fast SSD.
 #[test]
 fn what_is_written_once_goes_to_the_slow_ssd() {
     let (_, regions) = &devices()[0];
@@ -158,7 +158,7 @@ fn what_is_written_once_goes_to_the_slow_ssd() {
     assert_eq!(programs("write_allocate"), [16_000, 0]);
 }
 
-/// The offset moves a step each period towards the SSD with more life left, whatever moves the optimum.
+/// The offset moves a step each period towards the SSD with more life left, whatever the optimum does.
 #[test]
 fn lifetime_moves_by_a_step_a_period() {
     for (part, regions) in devices() {

@@ -1,5 +1,5 @@
-//! Tests of parts, of every scheme in the registry, of single schemes on whole devices, and of traces. They are one program, so
-//! that the schemes are compiled for [`Checked`](bimetal_core::media::Checked) media once.
+//! Tests of parts, of every scheme in the registry, of single schemes on whole devices, and of traces. They are one
+//! program, so that the schemes are compiled for [`Checked`](bimetal_core::media::Checked) media only once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

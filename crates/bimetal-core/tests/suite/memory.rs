@@ -1,16 +1,16 @@
-//! How much memory the state of a scheme takes.
+//! Memory for the state of a scheme.
 
 use allocation_counter::measure;
 use bimetal_core::device::Template;
 use bimetal_core::media::SimMedia;
 use bimetal_core::scheme::SCHEMES;
 
-/// A device that is fitted to so much data, as `bimetal create` makes it.
+/// Data of a device that is fitted as by `bimetal create`.
 const LOGICAL: u64 = 4 << 30;
 
-/// Bytes for each 4 KiB, at most.
+/// Largest number of bytes for each 4 KiB.
 fn bound(scheme: &str) -> f64 {
-    // Its mapping unit is a page of the fast part, which has 2 KiB here: two entries each way.
+    // Its mapping unit is a page of the fast part, here 2 KiB: two entries in each direction.
     if scheme == "csal" { 17.0 } else { 12.0 }
 }
 

@@ -1,6 +1,6 @@
-//! `midas` against the authors' simulator: sungkyun123/MiDAS-Simulation, commit a226265 (C++, FAST 2024), run with the same requests. A
-//! device of 1 GB on 1 GiB in segments of 512 pages of 4 KiB, filled in order, then 8,000,000 Zipf writes over shuffled pages; write
-//! amplification of the whole run, the filling included.
+//! `midas` against the authors' simulator: sungkyun123/MiDAS-Simulation, commit a226265 (C++, FAST 2024), run with the
+//! same requests. A device of 1 GB on 1 GiB in segments of 512 pages of 4 KiB, filled in order, then 8,000,000 Zipf
+//! writes over shuffled pages; write amplification of the whole run, including the filling.
 
 use crate::support::{SimDevice, Zipf, region};
 
@@ -9,7 +9,7 @@ const WRITES: u32 = 8_000_000;
 
 /// Write amplification of a scheme.
 fn measure(scheme: &str, exponent: f64) -> f64 {
-    // It keeps four segments free between writes.
+    // The simulator keeps four segments free between writes.
     let settings = [("gc_free_blocks", "3"), ("victim", "cost-benefit")];
     let mut device = SimDevice::filled(scheme, &settings, &[region("chang-mlc", 512, 512, 1)], PAGES * 8);
     let mut state = 7;

@@ -1,13 +1,13 @@
-//! Every registered scheme is held to what [`conformance`] asks, in every situation.
+//! Every registered scheme must meet the requirements of [`conformance`], in every situation.
 //!
 //! A new scheme is covered by its line in the registry.
 
 use bimetal_core::scheme::conformance::{self, DEVICES, Pairs, Subject};
 use bimetal_core::scheme::{self, SCHEMES};
 
-/// Settings that bring a scheme into situations which its defaults avoid on a small device.
+/// Settings that bring a scheme into situations that its defaults avoid on a small device.
 const SITUATIONS: &[(&str, Pairs<'_>)] = &[
-    // Every logical block for itself, units of two, and all of the region as one unit.
+    // A unit for each logical block, units of two, and all of the region as one unit.
     ("unitmap", &[("unit_blocks", "1")]),
     ("unitmap", &[("unit_blocks", "2"), ("reserve_blocks", "1"), ("idle_gc", "true")]),
     ("unitmap", &[("unit_blocks", "1000"), ("idle_gc", "true")]),
@@ -16,10 +16,10 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("pagemap", &[("layout", "across"), ("victim", "cost-benefit"), ("gc_free_blocks", "2"), ("idle_gc", "true")]),
     ("pagemap", &[("idle_gc", "true"), ("gc_free_blocks", "2")]),
     ("conventional", &[("map_cache_chains", "0"), ("spare_low", "4"), ("wear_threshold", "1")]),
-    // The hash table never full: the log fills with valid data, tail data go round and are forced down.
+    // A hash table that is never full: the log fills with valid data, tail data are copied back and demoted by force.
     ("chang", &[("hash_entries", "100000"), ("throttle", "false"), ("mlc_writeback", "false")]),
     ("chang", &[("hash_entries", "5000"), ("throttle", "false"), ("k", "3"), ("wear_threshold", "1")]),
-    // The log at its shortest and back, update share up and down.
+    // A log that shrinks to its shortest and grows back, an update share that rises and falls.
     ("chang", &[("hash_entries", "5000"), ("k_step", "2"), ("k_period", "10"), ("k_min_percent", "0")]),
     ("chang", &[("hash_entries", "5000"), ("update_window", "20"), ("update_low", "0.99"), ("update_high", "1")]),
     ("chang", &[("initial_threshold", "1024"), ("threshold_mode", "fixed"), ("hash_entries", "9000")]),
@@ -42,7 +42,7 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("2q-gclock", &[("hot_percent", "1"), ("update_low", "1"), ("chances", "16")]),
     ("2q-gclock", &[("hot_percent", "99"), ("update_high", "0"), ("boundary_shift", "false")]),
     ("chang", &[("threshold_period", "50"), ("histogram_halving", "true"), ("map_cache_chains", "0")]),
-    // Everything to the log, pages that go round up to 15 times or never, the threshold at rest and in motion.
+    // All writes go to the log, pages make up to 15 laps or none, a constant and a moving threshold.
     ("wlaftl", &[("threshold", "1GiB"), ("threshold_max", "1GiB"), ("threshold_step", "0"), ("max_cycle_time", "15")]),
     ("wlaftl", &[("threshold", "1MiB"), ("max_cycle_time", "0"), ("free_blocks", "1"), ("wear_compare", "exact")]),
     ("wlaftl", &[("free_blocks", "8"), ("max_cycle_time", "15"), ("threshold_step", "64KiB"), ("gc_free_blocks", "1")]),
@@ -50,11 +50,11 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("wlaftl-static", &[("threshold", "1GiB"), ("cycle_time", "laps_and_writes"), ("laps_at_equal_wear", "false")]),
     ("cftl", &[("threshold_mode", "fixed"), ("initial_threshold", "1024"), ("free_blocks", "8")]),
     ("wlaftl", &[("threshold", "0"), ("threshold_interval", "50"), ("wear_compare", "exact"), ("free_blocks", "1")]),
-    // A cache of a few blocks; one that goes full and is never emptied; one that idle time keeps half empty.
+    // A cache of a few blocks; one that fills and is never emptied; one that idle time keeps half empty.
     ("pslc-static", &[("usual_spare_percent", "40")]),
     ("pslc-static", &[("usual_spare_percent", "40"), ("when_full", "direct"), ("idle_fold", "false")]),
     ("pslc-static", &[("when_full", "direct"), ("idle_fold_percent", "50"), ("idle_gc", "true")]),
-    // A cache that grows and shrinks with what is written and trimmed, to the last block.
+    // A cache that grows and shrinks with written and trimmed data, to the last block.
     ("pslc-dynamic", &[("usual_spare_percent", "0"), ("exchange_period", "1")]),
     ("pslc-dynamic", &[("usual_spare_percent", "40"), ("idle_fold", "false")]),
     ("pslc-dynamic", &[("usual_spare_percent", "10"), ("cache_percent_max", "50"), ("idle_fold_percent", "50")]),
@@ -62,20 +62,22 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
         "pslc-dynamic",
         &[("usual_spare_percent", "40"), ("when_full", "direct"), ("gc_free_blocks", "2"), ("idle_gc", "true")],
     ),
-    // Blocks folded at once, past the cache until none is erased, a cache that shrinks early, breaks too short to fold.
+    // Whole blocks folded at once, a cache that is bypassed until no block is erased, a cache that shrinks early,
+    // breaks too short to fold.
     ("pslc-static", &[("fold_in_steps", "false"), ("idle_fold_start_percent", "75"), ("idle_fold_min_pages", "20")]),
     ("pslc-dynamic", &[("fold_in_steps", "false"), ("exchange_period", "2"), ("idle_fold_min_pages", "20")]),
     ("pslc-dynamic", &[("when_full", "direct-then-fold"), ("usual_spare_percent", "40"), ("idle_fold", "false")]),
     ("pslc-dynamic", &[("when_full", "direct-then-fold"), ("fold_in_steps", "false"), ("cache_percent_max", "60")]),
     ("pslc-dynamic", &[("when_full", "direct"), ("shrink_to_percent", "50"), ("usual_spare_percent", "40")]),
     ("pslc-dynamic", &[("shrink_from_percent", "20"), ("shrink_to_percent", "90"), ("idle_fold_start_percent", "75")]),
-    // Sizes that change all the time and a map that is written all the time; nothing and everything past the cache.
+    // Sizes that change all the time and a map that is written all the time; no requests and all requests past the
+    // cache.
     ("opfcl", &[("period", "50"), ("sequential_unit", "0"), ("segment_bytes", "4KiB")]),
     ("opfcl", &[("period", "300"), ("period_unit", "pages"), ("resize_pages", "1"), ("curve_keep", "0.5")]),
     ("opfcl", &[("period", "100"), ("sequential_unit", "512"), ("keep_clean", "true")]),
     ("opfcl", &[("period", "20"), ("sequential_unit", "12KiB"), ("initial_read_percent", "100")]),
     ("opfcl", &[("period", "200"), ("curve", "sampled"), ("sample_rate", "0.2"), ("sequential_unit", "1GiB")]),
-    // Full to the last block, without anything but data in it; groups of one page and of a sixteenth.
+    // A cache that is full of data to the last block; groups of one page and of a sixteenth.
     (
         "opfcl",
         &[("initial_spare_percent", "1"), ("summary_pages", "false"), ("checkpoint", "false"), ("destage_group", "1")],
@@ -85,8 +87,8 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("rwfcl", &[("cache_percent", "50"), ("initial_read_percent", "0"), ("gc_free_percent", "10")]),
     ("fpfcl", &[("cache_percent", "99"), ("period", "10"), ("sequential_unit", "0")]),
     ("fpfcl", &[("cache_percent", "1"), ("destage_group", "1"), ("summary_pages", "false")]),
-    // A fast SSD that is hardly used and one that is full; utilisations that move all the time, with pages too many that
-    // go down at once, slowly, or at idle only.
+    // A fast SSD that is hardly used and one that is full; utilisations that change all the time, with excess pages
+    // that are demoted at once, slowly, or only in idle time.
     ("hyssd-static", &[("utilisation_percent", "5")]),
     ("hyssd-static", &[("utilisation_percent", "97"), ("gc_free_blocks", "2")]),
     ("hyssd-static", &[("utilisation_percent", "0"), ("reading", "hot_set")]),

@@ -1,6 +1,6 @@
-//! What must hold of OP-FCL and its rivals on whole devices: an access costs what the paper's model charges, sizes follow the
-//! load, every parameter acts. Last, those of the paper's claims that hold, on a small scale; `docs/papers/opfcl-2012.md` has
-//! them all.
+//! Properties of OP-FCL and its baselines on whole devices: accesses cost what the paper's model says, sizes follow the
+//! load, every parameter has an effect. At the end, the paper's claims that hold, on a small scale;
+//! `docs/papers/opfcl-2012.md` lists all claims.
 
 use crate::support::{region, shape};
 use bimetal_core::drive::{self, Drive, Model};
@@ -54,7 +54,7 @@ fn request(op: Op, sector: u64, sectors: u64) -> Request {
     Request { arrival_ns: 0, sector, sectors: sectors as u32, op, handle: 0 }
 }
 
-/// Nanoseconds that a request takes on an idle device.
+/// Time of a request on an idle device, in nanoseconds.
 fn time_ns((media, scheme): &mut Cache, request: Request) -> u64 {
     let start = media.end();
     media.begin(&request, start);
@@ -81,14 +81,15 @@ fn an_access_costs_what_the_model_charges() {
         assert_eq!(time_ns(&mut cache, request(Op::Write, 8, PAGE)), PROGRAM, "write miss, with room");
         assert_eq!(time_ns(&mut cache, request(Op::Write, 8, PAGE)), PROGRAM, "write hit");
         assert_eq!(time_ns(&mut cache, request(Op::Read, 8, PAGE)), READ, "read hit in the write cache");
-        // A write cache, or a cache, full of dirty pages that are never seen again; the disk's accesses never continue.
+        // A full write cache, or a full cache, with dirty pages that are not used again; accesses to the disk never
+        // continue.
         for page in 0..FLASH_PAGES / 2 {
             cache.0.end();
             time_ns(&mut cache, request(Op::Write, (2 * page + 3) * PAGE, PAGE));
         }
         let miss = time_ns(&mut cache, request(Op::Write, (2 * FLASH_PAGES + 3) * PAGE, PAGE));
         let collection = miss - (READ + DISK_WRITE + PROGRAM);
-        // At times a collection comes on top: an erase and copies.
+        // At times with a collection: an erase and copies.
         assert!(collection == 0 || collection >= 1_500_000, "{name}: write miss, full: {miss}");
     }
 }
@@ -102,7 +103,7 @@ fn part_of_a_page_is_completed_once() {
     assert_eq!(time_ns(&mut cache, request(Op::Write, 4, 2)), READ + PROGRAM, "joined in flash");
     assert_eq!(time_ns(&mut cache, request(Op::Read, 2, 2)), READ + DISK_READ + PROGRAM, "sector 2 is on the disk");
     assert_eq!(time_ns(&mut cache, request(Op::Read, 0, PAGE)), READ, "the page is whole");
-    // A run of missing pages is one access: position once, transfer of all.
+    // A run of missing pages is one access: one positioning, and the transfer of all.
     let transfer = DISK_READ - 4_500_000;
     let run = time_ns(&mut cache, request(Op::Read, 80, 4 * PAGE));
     assert!(run.abs_diff(4_500_000 + 4 * transfer + 4 * PROGRAM) < 4, "{run}");
@@ -119,7 +120,7 @@ fn what_was_never_written_or_is_trimmed_takes_no_work() {
     assert!(cache.0.ledger().disks.iter().all(|disk| disk.busy().0 == 0));
 }
 
-/// Reads and writes of pages by Zipf's law, each over pages of its own.
+/// Reads and writes of pages by Zipf's law, each over different pages.
 fn mixture(count: u64, read_share: f64, read_pages: u64, written_pages: u64, seed: u64) -> Vec<Request> {
     let zipf = |pages: u64, seed: u64| {
         let settings: Vec<(String, String)> =
@@ -150,7 +151,7 @@ fn sizes_follow_the_load() {
         mixture(20_000, 0.0, FLASH_PAGES, 3 * FLASH_PAGES, 2),
         mixture(20_000, 0.0, FLASH_PAGES, FLASH_PAGES / 8, 3),
     ];
-    // What was before counts no more, so that sizes follow at once.
+    // Earlier periods do not count, so that sizes follow at once.
     let settings = [PERIOD, ("curve_keep", "0"), ("rates", "period")];
     let outcome = replayed("opfcl", &settings, &phases.concat(), &Plan { intervals: 60, ..Plan::default() });
     let position = |name| outcome.measured.metrics.iter().position(|(known, _)| known == name).unwrap();
@@ -158,17 +159,17 @@ fn sizes_follow_the_load() {
     let first = replayed("opfcl", &[PERIOD], &[], &Plan::default());
     let flash = metric(&first, "over_provisioned_mib");
     assert!((metric(&first, "read_limit_mib") + metric(&first, "write_limit_mib")) / flash > 0.9, "5 % spare at first");
-    // Reads over more than the flash: most of it, for reads.
+    // Reads over more than the flash: most of it is for reads.
     assert!(at(19, "read_limit_mib") / flash > 0.75 && at(19, "clean_mib") / flash > 0.75);
-    // Writes over more than the flash: much of it, for writes, but much spare too.
+    // Writes over more than the flash: much of it is for writes, but also much is spare.
     let written = at(39, "write_limit_mib") / flash;
     assert!((0.4..0.9).contains(&written) && at(39, "read_limit_mib") / flash < 0.1, "{written}");
-    // Writes to an eighth: little more than that.
+    // Writes to an eighth of the flash: little more than that.
     assert!(at(59, "dirty_mib") / flash < 0.3, "{}", at(59, "dirty_mib") / flash);
     assert!(at(59, "over_provisioned_mib") / flash > 0.6);
 }
 
-/// Sizes move step by step, in idle time sooner, and never beyond what the flash holds (`check`).
+/// Sizes move step by step, faster in idle time, and never beyond the pages that the flash holds (`check`).
 #[test]
 fn idle_time_empties_the_write_cache_to_its_limit() {
     let few = mixture(6000, 0.0, FLASH_PAGES, FLASH_PAGES / 16, 5);
@@ -191,7 +192,7 @@ fn idle_time_empties_the_write_cache_to_its_limit() {
 fn a_stream_goes_past_the_cache() {
     let hot = mixture(30_000, 0.5, FLASH_PAGES / 3, FLASH_PAGES / 3, 6);
     let stream = |index: u64| {
-        // A page more than 128 KiB.
+        // A page longer than 128 KiB.
         let sector = (2 * FLASH_PAGES + index * 33 % (5 * FLASH_PAGES)) * PAGE;
         request(if index.is_multiple_of(2) { Op::Read } else { Op::Write }, sector, 264)
     };
@@ -232,7 +233,7 @@ fn every_parameter_acts() {
         if key == "sample_rate" {
             settings.push(("curve", "sampled"));
         }
-        // Fine steps and a flash that is nearly full: there it matters how empty victims are.
+        // Fine steps and a flash that is nearly full, so that the utilisation of victims matters.
         if key == "victim" {
             settings.push(("segment_bytes", "64KiB"));
             settings.extend((name == "rwfcl").then_some(("cache_percent", "95")));
@@ -303,8 +304,9 @@ fn best(sweep: &[Figures]) -> (usize, f64) {
     (index, sweep[index].mean_us)
 }
 
-/// Fig. 6 to 8 and 14 in kind: more cache hits more and collects more, so that the best size is neither the smallest nor the
-/// largest where data are written; OP-FCL is as good as the best fixed size and wears the flash less than large caches do.
+/// The trends of Fig. 6 to 8 and 14: a larger cache hits more and collects more, so that with writes the best size is
+/// neither the smallest nor the largest; OP-FCL is as good as the best fixed size and wears the flash less than large
+/// caches do.
 #[test]
 fn caching_less_is_better_where_data_are_written() {
     let requests = mixture(120_000, 0.3, FLASH_PAGES, 2 * FLASH_PAGES, 10);
@@ -321,8 +323,8 @@ fn caching_less_is_better_where_data_are_written() {
     }
 }
 
-/// The Search Engine trace of Fig. 6 in kind: where data are only read, the more is cached the better, and it does not matter
-/// whether reads and writes are kept apart.
+/// The trend of the Search Engine trace in Fig. 6: with reads only, a larger cache is better, and separating reads and
+/// writes makes no difference.
 #[test]
 fn caching_more_is_better_where_data_are_read() {
     let requests = mixture(120_000, 0.99, 3 * FLASH_PAGES, FLASH_PAGES / 8, 11);

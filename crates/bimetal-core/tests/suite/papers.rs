@@ -1,4 +1,4 @@
-//! Numbers that the papers print and that follow from their arithmetic alone.
+//! Numbers that the papers print and that follow only from their arithmetic.
 
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::model::chang::{
@@ -42,7 +42,7 @@ fn chang_model_of_the_ntfs_trace() {
     close(conventional / hybrid, 1.76, 0.04 * 1.76);
 }
 
-/// The same for ext3, where of table 3 only `λ` and `p2` survive: the paper prints 1.4.
+/// The same for ext3, for which table 3 only gives `λ` and `p2`: the paper prints 1.4.
 #[test]
 fn chang_model_of_the_ext3_trace() {
     let (slc, mlc) = (part("chang-slc"), part("chang-mlc-5k"));
@@ -64,7 +64,7 @@ fn chang_ram() {
     assert_eq!(hash_table_bytes(32_768, 24, 17), 164 << 10);
 }
 
-/// Chang 2010, section 5.1: 39.6 uJ for an MLC page write, and what follows for the other operations.
+/// Chang 2010, section 5.1: 39.6 uJ for an MLC page write, and the energy of the other operations.
 #[test]
 fn chang_energy() {
     let (slc, mlc) = (part("chang-slc"), part("chang-mlc"));
@@ -112,14 +112,14 @@ fn fifo(costs: FlashCosts) -> CleaningCost {
     CleaningCost::new(costs, VictimUtilisation::Fifo)
 }
 
-/// `C_PW` of HySSD's and OP-FCL's parts, the average without rounding, as worked out by hand from their equations.
+/// `C_PW` of HySSD's and OP-FCL's parts, the average without rounding, computed by hand from their equations.
 #[test]
 fn page_write_costs() {
     let at = |costs, utilisation| fifo(costs).page_write_us(utilisation);
     let utilisations = [0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97];
     let slc = [379.0, 463.0, 552.0, 709.0, 1033.0, 2019.0, 6644.0];
     let mlc = [1474.0, 1769.0, 2082.0, 2633.0, 3767.0, 7223.0, 23_425.0];
-    // Of 16 GB of TLC, when so much of 2 GB of SLC is used, for 16 GB of data.
+    // The cost for 16 GB of TLC and 16 GB of data, by the used part of 2 GB of SLC.
     let tlc = [33_241.0, 20_140.0, 16_867.0, 14_530.0, 12_778.0, 11_417.0, 10_631.0];
     for (index, utilisation) in utilisations.into_iter().enumerate() {
         close(at(HYSSD_SLC, utilisation), slc[index], 0.5);
@@ -156,8 +156,8 @@ fn parts_have_the_tables_times() {
     }
 }
 
-/// HySSD 2013, table II: a copy is a read and a program without their transfers for MLC and TLC. By that rule SLC would
-/// copy in 285 us; the table has 385, one transfer more.
+/// HySSD 2013, table II: for MLC and TLC, a copy is a read and a program without their transfers. By that rule SLC
+/// would copy in 285 us; the table has 385, one transfer more.
 #[test]
 fn hyssd_copies() {
     let array_us = |name| part(name).read_us + part(name).program_us;
@@ -213,7 +213,7 @@ fn zipf_hits(alpha: f64, items: usize) -> impl Fn(f64) -> f64 {
 }
 
 /// OP-FCL 2012, figure 3: reads of Zipf 1.2 over 120 % of the cache; the best utilisation is 92 %. It hardly depends on
-/// the number of pages that the hit curve is made of.
+/// the number of pages of the hit curve.
 #[test]
 fn opfcl_figure_3() {
     for pages in [64, 100, 1000, 10_000, 1_000_000] {
@@ -240,8 +240,8 @@ fn figure_4(pages: u32) -> Partition {
 }
 
 /// OP-FCL 2012, figure 4: reads of Zipf 1.2 over 120 %, writes of Zipf 1.4 over 220 % of the cache; the best is a
-/// utilisation of 0.64 of which a quarter is for reads. That holds for curves of a hundred pages, one per cent each;
-/// with more the popular ones take so much less of the cache that less of it is best.
+/// utilisation of 0.64, a quarter of it for reads. That holds for curves of a hundred pages, one per cent each; with
+/// more pages the popular ones take so small a part of the cache that a smaller part is best.
 #[test]
 fn opfcl_figure_4() {
     let best = figure_4(100);
@@ -249,14 +249,14 @@ fn opfcl_figure_4() {
     close(best.utilisation, 0.64, 0.06);
     close(best.read_share, 0.25, 0.08);
     assert!([1000, 10_000].map(figure_4).iter().all(|best| best.utilisation <= 0.6));
-    // What the paper prints for its flash of 4 GB.
+    // The paper's figures for its flash of 4 GB.
     let sizes = opfcl(4.0 * GIB_PAGES).sizes(0.64, 0.25);
     for (pages, gib) in [(sizes.read, 0.64), (sizes.write, 1.92), (sizes.spare, 1.44)] {
         close(pages / GIB_PAGES, gib, 1e-9);
     }
 }
 
-/// OP-FCL 2012, section 5: ghost lists take roughly 1 % of the flash cache. All that the scheme knows takes more.
+/// OP-FCL 2012, section 5: ghost lists take roughly 1 % of the flash cache. All metadata of the scheme take more.
 #[test]
 fn opfcl_ram() {
     let share = |bytes: u64| bytes as f64 / 4096.0 / (1 << 20) as f64;

@@ -1,4 +1,4 @@
-//! What a write cache in SLC mode looks like from outside: fast until it is full, then as slow as the flash behind it.
+//! The behaviour of a write cache in SLC mode: fast until it is full, then as slow as the flash behind it.
 
 use bimetal_core::chip;
 use bimetal_core::media::{Cause, CellMode, Faults, FlashOp, SimMedia, SimRegion};
@@ -11,11 +11,11 @@ use bimetal_core::units::Geometry;
 const PAGE: u64 = 16 << 10;
 const REQUEST: u64 = 128 << 10;
 const PAGES_PER_BLOCK: u32 = 384;
-/// A third of them: TLC.
+/// A third of them: the cells are TLC.
 const SLC_PAGES_PER_BLOCK: u32 = 128;
 const LOGICAL_BLOCKS: u32 = 64;
 const LOGICAL: u64 = LOGICAL_BLOCKS as u64 * PAGES_PER_BLOCK as u64 * PAGE;
-/// Of the cache, in bytes of the native mode: 16 blocks.
+/// Size of the cache, in bytes of the native mode: 16 blocks.
 const BUDGET: &str = "96MiB";
 const CACHE_BLOCKS: u32 = 16;
 const CACHE: u64 = CACHE_BLOCKS as u64 * SLC_PAGES_PER_BLOCK as u64 * PAGE;
@@ -57,7 +57,7 @@ fn means_us(outcome: &Outcome) -> Vec<f64> {
     outcome.course.intervals.iter().map(mean).collect()
 }
 
-/// Bytes written before the first interval that is half as slow again as the first.
+/// Bytes written before the first interval that takes at least 1.5 times as long as the first.
 fn cliff(outcome: &Outcome) -> u64 {
     let means = means_us(outcome);
     let slow = means.iter().position(|&mean| mean > 1.5 * means[0]).unwrap();
@@ -80,7 +80,8 @@ fn fresh(intervals: u32) -> Plan {
 fn a_fresh_drive_is_fast_until_its_cache_is_full() {
     let writes = sequential(LOGICAL, 1, 0);
     for dies in [1, 4] {
-        // Folding in steps begins when the last blocks are opened, one on each die: on four dies, that is a whole interval.
+        // Folding in steps begins when the last blocks are opened, one on each die: with four dies, that is a whole
+        // interval earlier.
         let in_steps = if dies == 4 { CACHE * 3 / 4 } else { CACHE };
         for (when_full, fold_in_steps, full) in
             [("fold", "false", CACHE), ("fold", "true", in_steps), ("direct", "true", CACHE)]
@@ -146,7 +147,7 @@ fn a_cache_recovers_while_the_host_is_idle() {
 
 #[test]
 fn on_several_dies_idle_time_folds_as_much_as_all_of_them_can() {
-    // One burst fills the cache, and the rest of a second is enough for four dies to fold it, not for one.
+    // One burst fills the cache, and the rest of a second is enough time for four dies to fold it, but not for one.
     let burst = CACHE / REQUEST;
     let writes = sequential(2 * CACHE, burst, 1_000_000_000);
     let plan = Plan { arrivals: Arrivals::Trace { speed: 1.0 }, ..fresh(2) };
@@ -163,8 +164,8 @@ fn a_dynamic_cache_is_larger_while_the_drive_is_empty() {
     let writes = sequential(2 * LOGICAL, 1, 0);
     for dies in [1, 4] {
         let outcome = replayed("pslc-dynamic", &[("budget", BUDGET)], dies, &writes, &fresh(192));
-        // All of the drive is cache, but a block for folding, one of room to fold ahead of need, and an erased one on each
-        // die.
+        // All of the drive is cache, except a block for folding, a block of room to fold ahead of need, and an erased
+        // one on each die.
         let blocks = u64::from(CACHE_BLOCKS + LOGICAL_BLOCKS);
         let expected = blocks * u64::from(SLC_PAGES_PER_BLOCK) * PAGE;
         let found = cliff(&outcome);
@@ -185,7 +186,7 @@ fn a_dynamic_cache_is_larger_while_the_drive_is_empty() {
 
 #[test]
 fn a_drive_that_writes_past_a_full_cache_has_three_levels_of_speed() {
-    // 39 blocks of 96 are cache: x = 39 blocks of SLC, then y natively until the blocks of both are all there are.
+    // 39 of 96 blocks are cache: x = the pages of 39 blocks of SLC, then y native pages until all blocks are used.
     let x = 39 * u64::from(SLC_PAGES_PER_BLOCK);
     let y = u64::from(CACHE_BLOCKS + LOGICAL_BLOCKS - 39) * u64::from(PAGES_PER_BLOCK);
     let writes = sequential(LOGICAL, 1, 0);
@@ -216,7 +217,7 @@ fn a_trim_gives_a_dynamic_cache_its_room_back() {
     let mut requests = sequential(LOGICAL, 1, 0);
     requests.push(Request { arrival_ns: 0, sector: 0, sectors: (LOGICAL / 2 / 512) as u32, op: Op::Trim, handle: 0 });
     let outcome = replayed("pslc-dynamic", &[("budget", BUDGET)], 1, &requests, &fresh(0));
-    // The blocks without data, and a few for the data that are in the cache only.
+    // The blocks without data, and a few for data that are only in the cache.
     let allowed =
         |outcome: &Outcome| outcome.measured.metrics.get("cache_allowed_blocks").unwrap() - f64::from(CACHE_BLOCKS);
     let without_data = f64::from(LOGICAL_BLOCKS) / 2.0;

@@ -1,5 +1,5 @@
-//! Simulated waiting against queueing theory: Poisson arrivals at one server whose services all take as long (M/D/1), be
-//! it a die or a disk of the constant model.
+//! Simulated waiting against queueing theory: Poisson arrivals at one server with constant service time (M/D/1), either
+//! a die or a disk of the constant model.
 
 use crate::support::{region, shape};
 use bimetal_core::drive::{self, Drive, Model};

@@ -1,4 +1,5 @@
-//! What holds of every registered scheme: golden counts, determinism, no allocation once warm, all arrivals alike.
+//! Properties of every registered scheme: golden counts, determinism, no allocation once warm, the same counts with all
+//! arrivals.
 //!
 //! A new scheme is covered by its registry line. Accept its golden row with `INSTA_UPDATE=always cargo test`.
 
@@ -53,7 +54,8 @@ fn golden_rows() {
     insta::assert_snapshot!(rows);
 }
 
-/// A change of a row here, or of a golden row, raises the scheme's version: saved states cannot be used any more.
+/// A changed row here, or a changed golden row, requires a new version of the scheme: old saved states cannot be used
+/// any more.
 #[test]
 fn saved_forms() {
     let mut forms = String::new();
@@ -109,7 +111,8 @@ fn a_warm_replay_allocates_nothing() {
     }
 }
 
-/// The replay's own buffers are made before the first request: their number does not depend on how many there are.
+/// The replay makes its buffers before the first request: the number of allocations does not depend on the number of
+/// requests.
 #[test]
 fn the_replay_loop_allocates_only_up_front() {
     let count = |passes| {
@@ -119,8 +122,8 @@ fn the_replay_loop_allocates_only_up_front() {
     assert_eq!(count(1), count(4));
 }
 
-/// One operation at a time, at depth 1: the responses add up to the sum of all operation times, as the papers count. Regions have dies of
-/// their own, which may work at the same time.
+/// One operation at a time, at depth 1: the responses add up to the sum of all operation times, as the papers count.
+/// Regions have separate dies, which may work at the same time.
 #[test]
 fn at_one_operation_at_a_time_responses_are_the_sum_of_operation_times() {
     for spec in SCHEMES {
@@ -133,7 +136,7 @@ fn at_one_operation_at_a_time_responses_are_the_sum_of_operation_times() {
     }
 }
 
-/// The same over disks of the constant model, whose sum can be told from counts alone.
+/// The same over disks of the constant model, whose sum follows from counts alone.
 #[test]
 fn accesses_of_a_constant_disk_take_positions_and_transfers() {
     for spec in SCHEMES.iter().filter(|spec| spec.regions == Regions::FlashOverDisk) {
@@ -141,7 +144,7 @@ fn accesses_of_a_constant_disk_take_positions_and_transfers() {
         let volumes = [Volume { drive: drive.clone(), sectors: TINY_SECTORS }];
         let mut media = SimMedia::new(&tiny_regions(spec), 1).with_disks(&volumes).serial();
         let mut scheme = scheme::build::<SimMedia>(spec.name, &tiny_shape(spec), &[]).unwrap();
-        // One page at a time, never two that follow each other: no access continues another.
+        // One page at a time, never two consecutive ones: no access continues another.
         let read = |number: u64| Request {
             arrival_ns: 0,
             sector: number * 37 % 512 * 16,

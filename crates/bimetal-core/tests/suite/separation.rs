@@ -1,6 +1,6 @@
-//! Schemes that separate data, against an independent simulator: fallfish/sepbit, commit 1e4b664 (Java, FAST 2022), run with the same
-//! kind of requests. Write amplification from the sixth to the twelfth multiple of the data, after a sequential fill, with a share of
-//! garbage of 15 % and 8.26 %, in segments of 128 pages of 4 KiB.
+//! Schemes that separate data, against an independent simulator: fallfish/sepbit, commit 1e4b664 (Java, FAST 2022), run
+//! with similar requests. Write amplification from the sixth to the twelfth multiple of the data, after a sequential
+//! fill, with a share of garbage of 15 % and 8.26 %, in segments of 128 pages of 4 KiB.
 
 use crate::support::{SimDevice, Zipf, region};
 use bimetal_core::media::Simulation;
@@ -26,8 +26,8 @@ fn measure(scheme: &str, settings: &[(&str, &str)], is_zipf: bool, blocks: u32) 
     device.write_amplification()
 }
 
-/// Blocks that hold what a store with that share of garbage holds: it is not counted in open blocks, of which each stream has one, half
-/// full on average; and one block is erased.
+/// Number of blocks for a store with this share of garbage. The share does not count open blocks, of which each stream
+/// has one, half full on average; and one block is erased.
 fn blocks(garbage: f64, streams: u32) -> u32 {
     (PAGES as f64 / (1.0 - garbage) / f64::from(PAGES_PER_BLOCK)).round() as u32 + 1 + streams / 2
 }
@@ -36,7 +36,7 @@ struct Row {
     scheme: &'static str,
     victim: &'static str,
     streams: u32,
-    /// Uniform and Zipf at 15 %, Zipf at 8.26 %, as that program has them; none where it was not run.
+    /// Uniform and Zipf at 15 %, Zipf at 8.26 %, in that program; `None` if it was not run.
     theirs: [Option<f64>; 3],
 }
 
@@ -58,7 +58,7 @@ fn write_amplification_is_that_of_an_independent_simulator() {
             let off = ours / theirs - 1.0;
             let requests = if zipf { "Zipf 0.99" } else { "uniform" };
             println!("{scheme} {victim}, {requests}, {garbage}: {ours:.3}, theirs {theirs:.2} ({:+.1} %)", off * 100.0);
-            // Its greedy page map collects once a request and not once a page.
+            // Its greedy page map collects once per request, not once per page.
             let bound = if (scheme, victim) == ("pagemap", "greedy") { 0.03 } else { 0.02 };
             assert!(off.abs() < bound, "{scheme} {victim}, {requests}: {ours} against {theirs}");
         }

@@ -1,5 +1,5 @@
-//! Trace decoding from outside: real excerpts against totals counted by an independent script, and properties that hold
-//! for every format and any bytes.
+//! Trace decoding from outside: real excerpts compared with totals counted by an independent script, and properties of
+//! every format for any bytes.
 
 use bimetal_core::request::{Op, Request};
 use bimetal_core::trace::{
@@ -9,13 +9,13 @@ use bimetal_core::trace::{
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// An excerpt and what is known of it.
+/// An excerpt with its known figures.
 struct Excerpt {
     name: &'static str,
     bytes: &'static [u8],
-    /// What detection says.
+    /// Result of detection.
     detected: &'static str,
-    /// What to decode it with, if detection cannot know.
+    /// Options for decoding, if detection cannot find them.
     format: Option<&'static str>,
     time_unit: Option<TimeUnit>,
     reads: u64,
@@ -129,7 +129,7 @@ fn real_excerpts_have_the_independently_counted_totals() {
     }
 }
 
-/// What holds for every decoded trace.
+/// Properties of every decoded trace.
 fn check(trace: &Trace) {
     assert!(!trace.requests.is_empty());
     assert_eq!(trace.requests[0].arrival_ns, 0);
@@ -217,7 +217,7 @@ fn no_bytes_are_an_error_in_every_format() {
     }
 }
 
-/// Decodes in every format and by detection: an error of one line, or a sound trace.
+/// Decodes in every format and by detection: the result is an error of one line, or a sound trace.
 fn decode_in_every_way(bytes: &[u8]) {
     for known in FORMATS.iter().copied().map(Some).chain([None]) {
         let options = Options { format: known, ..Options::default() };
@@ -228,7 +228,7 @@ fn decode_in_every_way(bytes: &[u8]) {
     }
 }
 
-/// A beginning of something in every format, short enough to keep tests quick.
+/// The beginning of a trace in every format, short enough to keep tests quick.
 fn samples() -> Vec<Vec<u8>> {
     let excerpts = excerpts();
     let start = |excerpt: &Excerpt| excerpt.bytes[..excerpt.bytes.len().min(4096)].to_vec();
@@ -279,7 +279,7 @@ fn srt() -> Vec<u8> {
     bytes
 }
 
-/// Accesses to three objects, each of which is the last one, as libCacheSim's oracleGeneral has them.
+/// Accesses to three objects, each of which is the object's last one, in libCacheSim's oracleGeneral format.
 fn object_records(before: &[u8]) -> Vec<u8> {
     let mut bytes = before.to_vec();
     for (seconds, id) in [(7u32, 1u64 << 60), (7, 5), (9, 6)] {
@@ -311,7 +311,7 @@ fn there_is_a_sample_of_every_format() {
         // The start of an excerpt may end within a record, which binary formats refuse.
         match decode("s", sample, &Options::default()) {
             Ok(trace) => check(&trace),
-            // What is in a Parquet file, this crate does not read.
+            // This crate does not read the content of Parquet files.
             Err(_) if known.name == "parquet" => {}
             Err(error) => assert!(matches!(error.place(), Place::Line(_)), "{error}"),
         }

@@ -1,6 +1,6 @@
-//! What must hold of WLAFTL and its baselines on whole devices: the threshold and the oldest data go where the relative wear
-//! says, every parameter acts, the baselines differ in what they are said to differ in. Those of the paper's claims that hold are in
-//! the tests of `bimetal-papers`, on its traces; `docs/papers/wlaftl-2018.md` has them all.
+//! Properties of WLAFTL and its baselines on whole devices: the threshold and the oldest data follow the relative wear,
+//! every parameter has an effect, the baselines differ only as documented. The paper's claims that hold are in the
+//! tests of `bimetal-papers`, on its traces; `docs/papers/wlaftl-2018.md` lists all claims.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use bimetal_core::replay::{self, Measured, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
 
-/// 24 SLC blocks in front of 64 logical MLC blocks and 16 spare ones. 48 SLC erases are as much wear as 80 MLC erases.
+/// 24 SLC blocks in front of 64 logical MLC blocks and 16 spare ones. 48 SLC erases are the same wear as 80 MLC erases.
 fn small() -> [SimRegion; 2] {
     let mut regions = [region("wlaftl-slc", 16, 24, 1), region("wlaftl-mlc", 16, 80, 1)];
     regions[0].chip.endurance = 20_000;
@@ -85,8 +85,8 @@ impl Story {
     }
 }
 
-/// Algorithm 1, line by line: θ stays on updates and at equal wear, goes down while SLC is worn more, up while it is worn
-/// less, and what it admits goes to SLC.
+/// Algorithm 1, line by line: θ stays on updates and at equal wear, goes down while SLC is worn more, up while it is
+/// worn less; and writes that it admits go to SLC.
 #[test]
 fn the_threshold_goes_where_the_wear_says_at_every_write() {
     let requests = mixture(12_000);
@@ -97,7 +97,8 @@ fn the_threshold_goes_where_the_wear_says_at_every_write() {
         let mut seen = [0; 4];
         for (state, request) in requests.iter().enumerate() {
             let before = story.get(state, "threshold_kib");
-            // Requests begin with a unit of 2 KiB, so that one which is not all in SLC finds fewer sectors than it has.
+            // Requests begin with a unit of 2 KiB, so that a request that is only partly in SLC finds fewer sectors
+            // than it has.
             let is_update = story.gain(state, "updated_sectors") >= f64::from(request.sectors);
             let (expected, case) = match story.wear(state, exact) {
                 _ if request.op == Op::Read || is_update => (before, 0),
@@ -114,7 +115,7 @@ fn the_threshold_goes_where_the_wear_says_at_every_write() {
     }
 }
 
-/// Algorithm 2: while SLC is worn more nothing goes round; while it is not, nothing goes down before its time.
+/// Algorithm 2: while SLC is worn more, no page makes another lap; otherwise no page is demoted before its last lap.
 #[test]
 fn the_oldest_data_go_where_the_wear_says() {
     let requests = mixture(12_000);
@@ -140,7 +141,7 @@ fn the_oldest_data_go_where_the_wear_says() {
     assert!(worn > 1000.0 && not_worn > 1000.0);
 }
 
-/// A parameter, a value, and the settings beside which it makes a difference.
+/// A parameter, a value, and the settings with which it makes a difference.
 type Change = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const LOG_CHANGES: &[Change] = &[("free_blocks", "9", &[]), ("gc_free_blocks", "6", &[])];
@@ -185,7 +186,7 @@ fn every_parameter_changes_what_happens() {
     }
 }
 
-/// The baseline is the scheme but for what moves the threshold.
+/// The baseline is the scheme without the control of the threshold.
 #[test]
 fn a_threshold_that_does_not_move_is_a_static_one() {
     let requests = mixture(20_000);
@@ -199,8 +200,8 @@ fn a_threshold_that_does_not_move_is_a_static_one() {
     }
 }
 
-/// Of writes that are all small, `cftl` with its threshold fixed does what a page map with a FIFO of SLC does: as a static
-/// threshold without cycles. It differs in large writes, which it does not keep in SLC.
+/// If all writes are small, `cftl` with a fixed threshold does the same as a page map with a FIFO of SLC, that is, a
+/// static threshold without cycles. It differs in large writes, which it does not keep in SLC.
 #[test]
 fn the_rival_gives_data_one_chance_and_takes_large_updates_out() {
     let (large, small): (Vec<_>, Vec<_>) =

@@ -34,7 +34,8 @@ impl Device {
         Self { media, scheme, logical_pages, random: 42 }
     }
 
-    /// Writes uniform random pages, never the same sequence twice: a repeated one correlates with where pages lie.
+    /// Writes uniform random pages, never the same sequence twice: a repeated sequence correlates with the places of
+    /// pages.
     fn write(&mut self, writes: u64) {
         for _ in 0..writes {
             let page = random::below(&mut self.random, self.logical_pages);
@@ -56,7 +57,7 @@ impl Device {
     }
 }
 
-/// Logical pages by usable physical pages: one block of each die stays erased and two are open.
+/// Logical pages divided by usable physical pages: one block of each die stays erased and two are open.
 fn utilisation(logical_pages: u64, blocks: u32, pages_per_block: u32, dies: u32) -> f64 {
     logical_pages as f64 / (usable_blocks(blocks, dies, 2 * dies) * f64::from(pages_per_block))
 }
@@ -76,7 +77,7 @@ fn greedy_agrees_with_the_closed_form_at_five_spare_areas() {
             (measured / expected - 1.0) * 100.0,
             fifo(utilisation)
         );
-        // The sum that Desnoyers' model leads to, and his closed form for it.
+        // The sum of Desnoyers' model, and his closed form for it.
         for expected in [expected, greedy_closed_form(utilisation, PAGES_PER_BLOCK)] {
             let off = (measured / expected - 1.0).abs();
             assert!(off < 0.02, "{spare_per_mille} per mille: {measured} against {expected}");
@@ -85,7 +86,7 @@ fn greedy_agrees_with_the_closed_form_at_five_spare_areas() {
     }
 }
 
-/// With few pages per block victims come from two states, and Desnoyers' logarithm is off by 4 %.
+/// With few pages per block, victims come from two states, and Desnoyers' logarithm is off by 4 %.
 #[test]
 fn with_few_pages_the_sum_is_closer_than_the_logarithm() {
     let (logical_pages, blocks, pages_per_block) = (4096 * 16, 4096 + 205, 16);
@@ -97,8 +98,8 @@ fn with_few_pages_the_sum_is_closer_than_the_logarithm() {
     assert!(off(sum) < 0.01 && off(sum) < off(logarithm), "{measured} against {sum} and {logarithm}");
 }
 
-/// 4 GiB on 8 x 564 blocks of 256 pages, as one die and as eight that are each collected by themselves. Desnoyers' own
-/// untimed simulator (sssl-ftlsim, ACM TOS 2014) gives 5.57 for one.
+/// 4 GiB on 8 x 564 blocks of 256 pages, as one die and as eight that are collected separately. Desnoyers' own untimed
+/// simulator (sssl-ftlsim, ACM TOS 2014) gives 5.57 for one.
 #[test]
 fn greedy_agrees_with_an_independent_simulator() {
     let (logical_pages, blocks, pages_per_block) = (1 << 20, 8 * 564, 256);

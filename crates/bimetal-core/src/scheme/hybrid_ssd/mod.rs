@@ -111,8 +111,8 @@ pub struct HybridSsd<S> {
     counts: Counts,
 }
 
-/// Target number of pages in the fast SSD: `utilisation` times its raw capacity, but at most the pages that it can hold,
-/// and at least the pages for which the slow SSD has no room.
+/// Target number of pages in the fast SSD: `utilisation` times its raw capacity, but at most the pages that it can
+/// hold, and at least the pages for which the slow SSD has no room.
 fn target_pages(pair: &Pair, utilisation: f64) -> u32 {
     let (least, most) = pair.fast_limits();
     ((utilisation * pair.sizes().0) as u32).clamp(least, most)

@@ -1,4 +1,4 @@
-//! Small devices and workloads that the tests over the whole registry share.
+//! Small devices and workloads for the tests over the whole registry.
 
 #![allow(dead_code, reason = "each test binary uses its own share of this module")]
 
@@ -20,8 +20,8 @@ pub fn region(chip_name: &str, pages_per_block: u32, blocks: u32, dies: u32) -> 
     SimRegion { chip, geometry, channels: dies, faults: Faults::default() }
 }
 
-/// A device of a few MiB that suits a scheme: 64 logical blocks of 64 KiB with a quarter of them spare, and what the
-/// scheme needs beside it.
+/// A device of a few MiB that suits a scheme: 64 logical blocks of 64 KiB with a quarter of them spare, and the
+/// additional parts that the scheme needs.
 pub fn tiny_regions(spec: &SchemeSpec) -> Vec<SimRegion> {
     let slow = region("chang-mlc", 16, 80, 1);
     match spec.regions {
@@ -32,7 +32,7 @@ pub fn tiny_regions(spec: &SchemeSpec) -> Vec<SimRegion> {
     }
 }
 
-/// The disk under [`tiny_regions`], where the scheme needs one.
+/// The disk under [`tiny_regions`], if the scheme needs one.
 pub fn tiny_volumes(spec: &SchemeSpec) -> Vec<Volume> {
     match spec.regions {
         Regions::FlashOverDisk => vec![Volume { drive: drive::catalogue().remove(0), sectors: TINY_SECTORS }],
@@ -40,7 +40,7 @@ pub fn tiny_volumes(spec: &SchemeSpec) -> Vec<Volume> {
     }
 }
 
-/// What a scheme sees of a tiny device.
+/// A tiny device as a scheme sees it.
 pub fn tiny_shape(spec: &SchemeSpec) -> Shape {
     let disks = tiny_volumes(spec).into_iter().map(|volume| volume.drive).collect();
     Shape { disks, ..shape(&tiny_regions(spec), TINY_SECTORS) }
@@ -54,7 +54,7 @@ pub fn tiny_media(spec: &SchemeSpec) -> SimMedia {
 /// Sectors that the host sees of [`tiny_regions`].
 pub const TINY_SECTORS: u64 = 64 * 128;
 
-/// What a scheme sees of regions.
+/// Regions as a scheme sees them.
 pub fn shape(regions: &[SimRegion], logical_sectors: u64) -> Shape {
     let regions =
         regions.iter().map(|region| RegionShape { chip: region.chip.clone(), geometry: region.geometry }).collect();
@@ -73,7 +73,7 @@ pub fn checked(spec: &SchemeSpec) -> CheckedDevice {
     (media, scheme)
 }
 
-/// A medium that checks every rule, and the scheme on it.
+/// Media that check every rule, and the scheme on them.
 pub type CheckedDevice = (Checked<SimMedia>, Box<dyn Scheme<Checked<SimMedia>>>);
 
 /// A mixture of small hot writes, large cold ones, reads and some trims.
