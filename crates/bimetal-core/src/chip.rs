@@ -201,7 +201,7 @@ impl Chip {
             && together.is_multiple_of(u64::from(unit_bytes));
         if !is_part {
             return Err(format!(
-                "{unit_bytes} bytes are no part of a page of {}, nor pages of some of {} planes",
+                "{unit_bytes} bytes are neither a part of a page of {} bytes nor pages of several of its {} planes",
                 self.page_bytes, self.planes
             ));
         }

@@ -403,7 +403,7 @@ impl Ledger {
         }
         // Half of the range: the other half is for later counts.
         let most = u128::from(u64::MAX / 2);
-        if sum > most || time > most { Err("more was counted than can be".into()) } else { Ok(()) }
+        if sum > most || time > most { Err("the counts are too large".into()) } else { Ok(()) }
     }
 }
 

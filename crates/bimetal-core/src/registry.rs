@@ -29,7 +29,7 @@ pub enum RegistryError {
     },
     /// The registry was already read, or added to.
     #[error(
-        "a {kind} cannot be added any more; add all at once at the start of the program, before the first is looked up"
+        "a {kind} cannot be added any more; add all in one call at the start of the program, before the first look-up"
     )]
     Late {
         /// Scheme, trace format or workload.

@@ -65,10 +65,10 @@ pub enum RestoreError {
     #[error("it cannot be read: {0}")]
     Malformed(postcard::Error),
     /// More bytes than the state has.
-    #[error("{0} bytes follow it")]
+    #[error("it has {0} surplus bytes at its end")]
     TooLong(usize),
     /// The state is inconsistent.
-    #[error("it contradicts itself: {0}")]
+    #[error("it is inconsistent: {0}")]
     Broken(String),
     /// The bytes are the state of another object.
     #[error("it belongs to another device or to other parameters")]

@@ -206,7 +206,7 @@ impl Geometry {
             return Err(format!("{dies} dies is not within 1 to 4096"));
         }
         if blocks < dies {
-            return Err(format!("{blocks} blocks cannot be spread over {dies} dies"));
+            return Err(format!("{blocks} blocks are too few for {dies} dies, which need at least one each"));
         }
         Self::addressed(page_bytes, pages_per_block, blocks, dies)
     }

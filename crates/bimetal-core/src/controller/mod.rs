@@ -87,7 +87,7 @@ impl ControllerSettings {
     /// The wrong field, and the reason.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         if !(self.link_mb_per_s > 0.0 && self.link_mb_per_s <= 1e6) {
-            return Err(("link_mb_per_s", format!("{} is not within 1 to 1000000 MB/s", self.link_mb_per_s)));
+            return Err(("link_mb_per_s", format!("{} is not above 0 and up to 1000000 MB/s", self.link_mb_per_s)));
         }
         let times = [
             ("command_us", self.command_us),

@@ -201,7 +201,7 @@ impl Template {
         let least = u64::from(FAST_BLOCKS_MIN) * block_bytes(chip);
         if !self.is_set[0].capacity && fast.capacity.bytes(logical) < least {
             notes.push(format!(
-                "`{}` has its least size, {}, more than {} of the logical capacity",
+                "`{}` has the minimum size, {}, which is more than {} of the logical capacity",
                 fast.name,
                 ByteSize(least),
                 fast.capacity
@@ -230,7 +230,7 @@ impl Template {
                 let spare = format!("{:.1}", resolved.spare() * 100.0);
                 let name = &device.regions[slow].name;
                 resolved.notes.push(format!(
-                    "the spare area of `{name}` was raised to {spare} %, the least with which `{}` runs at this size",
+                    "the spare area of `{name}` was raised to {spare} %, the minimum for `{}` at this size",
                     device.scheme
                 ));
                 return Ok(resolved);

@@ -11,7 +11,7 @@ use crate::units::Geometry;
 
 /// The part of a region or disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a part's name, or a table of its figures in which `base` names the part for the others")]
+#[serde(untagged, expecting = "the name of a part, or a table of figures in which `base` names a part for the others")]
 pub enum PartChoice {
     /// A part of the catalogue.
     Named(String),
@@ -190,10 +190,10 @@ fn check_chip(chip: &Chip) -> Result<(), String> {
         }
     }
     if chip.bus_mb_per_s != 0.0 && chip.bus_mb_per_s < 1e-3 {
-        return Err("bus_mb_per_s is too low; write 0 where the times include the transfer".into());
+        return Err("bus_mb_per_s is too low; write 0 if the times include the transfer".into());
     }
     if endurances.contains(&0) {
-        return Err("an endurance of 0 cycles; write at least 1".into());
+        return Err("an endurance cannot be 0 cycles; write at least 1".into());
     }
     Ok(())
 }

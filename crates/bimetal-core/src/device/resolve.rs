@@ -36,7 +36,7 @@ impl Device {
     /// The first invalid field, with a remedy.
     pub fn resolve(&self) -> Result<Resolved, DeviceError> {
         if self.scheme.is_empty() {
-            return Err(self.wrong("scheme", "is missing; add the name of one"));
+            return Err(self.wrong("scheme", "missing; set it to the name of a scheme"));
         }
         let spec = scheme::find(&self.scheme)?;
         self.check_regions(spec)?;
@@ -101,7 +101,7 @@ impl Device {
             Regions::FlashOverDisk => (1, "one region in front of disks"),
         };
         if self.regions.len() != needed {
-            let what = format!("scheme `{}` needs {what}, and there are {}", spec.name, self.regions.len());
+            let what = format!("scheme `{}` needs {what}; the device has {}", spec.name, self.regions.len());
             return Err(self.wrong("region", what));
         }
         match (spec.regions, self.disks.len()) {
@@ -110,9 +110,8 @@ impl Device {
                 return Err(self.wrong("disk", what));
             }
             (Regions::FlashOverDisk, _) | (_, 0) => {}
-            (_, disks) => {
-                let what =
-                    format!("scheme `{}` keeps all data in flash, and there are {disks}; remove them", spec.name);
+            _ => {
+                let what = format!("scheme `{}` keeps all data in flash; remove every [[disk]]", spec.name);
                 return Err(self.wrong("disk", what));
             }
         }
@@ -121,7 +120,7 @@ impl Device {
         names.sort_unstable();
         names.dedup();
         if names.len() < self.regions.len() + self.disks.len() || names.contains(&"") {
-            return Err(self.wrong("region.name", "each region and disk needs a name of its own"));
+            return Err(self.wrong("region.name", "each region and each disk needs a different name"));
         }
         Ok(())
     }
@@ -154,7 +153,7 @@ impl Device {
         let held: u64 = volumes.iter().map(|volume| volume.sectors).sum();
         if !volumes.is_empty() && held != logical {
             let what = format!(
-                "the disks hold {} bytes of the logical {}; leave one capacity out, so that it takes the rest",
+                "the disks hold {} bytes of the logical {}; leave out the capacity of one disk, to give it the rest",
                 held * SECTOR_BYTES,
                 self.logical.0
             );
@@ -171,7 +170,7 @@ impl Device {
         let unit = u32::try_from(unit).unwrap_or(u32::MAX);
         let chip = whole.in_units(unit).map_err(|what| wrong("mapping_unit", what))?;
         if region.channels == 0 || region.dies_per_channel == 0 {
-            return Err(wrong("channels", "a region has at least 1 channel with 1 die".into()));
+            return Err(wrong("channels", "a region needs at least 1 channel and 1 die per channel".into()));
         }
         let dies = region.channels.saturating_mul(region.dies_per_channel);
         // Everything but the number of blocks is checked first, so that the division below is sound.

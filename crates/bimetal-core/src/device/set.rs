@@ -87,7 +87,7 @@ impl Device {
                 let percent = parse_percent(value.trim().trim_end_matches('%')).map_err(Refused::Value)?;
                 region.capacity = Capacity::Percent(100.0 + percent);
             }
-            "spare" => return Err(Refused::Value("spare area is that of the slow region; set `capacity`".into())),
+            "spare" => return Err(Refused::Value("only the slow region has a spare area; set `capacity`".into())),
             "chip" => {
                 region.chip = PartChoice::Named(value.into());
                 region.chip.resolve::<Chip>().map_err(Refused::Value)?;
@@ -109,7 +109,7 @@ impl Device {
         let mut table = match &self.controller {
             Some(controller) => Table::try_from(controller).unwrap_or_default(),
             None if field == "link_mb_per_s" => Table::new(),
-            None => return Err(Refused::Value("it has no controller; set controller.link_mb_per_s first".into())),
+            None => return Err(Refused::Value("there is no controller; set controller.link_mb_per_s first".into())),
         };
         table.insert(field.into(), toml_value(value));
         let controller: controller::ControllerSettings = Value::Table(table).try_into().map_err(refused)?;

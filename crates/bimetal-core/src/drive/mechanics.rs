@@ -62,7 +62,7 @@ impl Mechanics {
         let rises = |pair: &[(u32, f64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
         let in_range = |&(cylinders, ms): &(u32, f64)| cylinders > 0 && (0.0..=1000.0).contains(&ms);
         if self.seek_ms.is_empty() || !self.seek_ms.iter().all(in_range) || !self.seek_ms.windows(2).all(rises) {
-            return Err("`seek_ms` is not a list of [cylinders, milliseconds] that rise, up to 1000 ms".into());
+            return Err("`seek_ms` is not a list of rising pairs [cylinders, milliseconds] up to 1000 ms".into());
         }
         Ok(())
     }

@@ -289,10 +289,10 @@ impl Clocks {
         let is_sound =
             |die: &Die| near(&die.free_at) && near(&die.backlog_ns) && (die.backlog_ns == 0 || die.backlog_op_ns > 0);
         match self.dies.iter().position(|die| !is_sound(die)) {
-            Some(die) => Err(format!("the clock of die {die} has run away")),
-            None if !self.registers.iter().all(are_near) => Err("the registers of a die have run away".into()),
+            Some(die) => Err(format!("a time of die {die} is too far in the future")),
+            None if !self.registers.iter().all(are_near) => Err("a time of registers is too far in the future".into()),
             None if self.channels.iter().chain(&self.read_channels).all(near) => Ok(()),
-            None => Err("the clock of a channel has run away".into()),
+            None => Err("a time of a channel is too far in the future".into()),
         }
     }
 

@@ -212,7 +212,7 @@ impl SimDisk {
             Arm::Mechanical(mechanism) => mechanism.check()?,
         };
         if [ended, self.free_at, self.all_ready].iter().any(|&moment| moment > far_ns) {
-            return Err("its clock has run away".into());
+            return Err("a time is too far in the future".into());
         }
         let sectors = self.end - self.first;
         let is_on_it = |write: &Destage| {
@@ -220,7 +220,7 @@ impl SimDisk {
             write.sectors > 0 && end.is_some_and(|end| end <= sectors) && write.ready <= far_ns
         };
         if self.queue.len() > self.queue_max || !self.queue.iter().all(is_on_it) {
-            return Err("what waits for it does not fit".into());
+            return Err("its queue has too many writes, or an impossible one".into());
         }
         Ok(())
     }

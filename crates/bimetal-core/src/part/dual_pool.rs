@@ -263,7 +263,7 @@ impl DualPool {
             let in_order = (0..).zip(places).all(|(place, known)| known == Some(&place));
             let listed = heap.places.iter().filter(|&&place| place != NONE).count();
             if !in_order || listed != heap.order.len() {
-                return Err(format!("the order of {name} is not that of its blocks"));
+                return Err(format!("the order of {name} and the places of its blocks disagree"));
             }
             for (block, &member) in self.pools.iter().enumerate() {
                 let place = heap.places[block];

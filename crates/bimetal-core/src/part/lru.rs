@@ -138,7 +138,7 @@ impl Lists {
             }
         }
         match (0..).zip(&listed).find(|&(index, &listed)| listed != self.contains(index)) {
-            Some((index, listed)) => Err(format!("index {index} is in a list: {listed}, and says otherwise")),
+            Some((index, listed)) => Err(format!("index {index}: found in a list: {listed}, recorded otherwise")),
             None => Ok(()),
         }
     }

@@ -55,10 +55,10 @@ impl<const STACKS: usize> TryFrom<Saved<STACKS>> for ReuseStacks<STACKS> {
 
     fn try_from(Saved { capacity, stacks }: Saved<STACKS>) -> Result<Self, Self::Error> {
         if capacity > Self::CAPACITY_MAX || stacks.iter().any(|stack| stack.pages.len() != stamps(capacity)) {
-            return Err("as many stamps as the capacity takes");
+            return Err("another number of stamps than the capacity needs");
         }
         if stacks.iter().any(|stack| stack.len > capacity || stack.in_order().any(|(_, page)| page == u32::MAX)) {
-            return Err("at most as many pages as the capacity");
+            return Err("more pages than the capacity");
         }
         let mut restored = Self { capacity, index: Self::index(capacity), stacks };
         (0..STACKS).for_each(|number| restored.index_all(number));
@@ -120,10 +120,10 @@ impl TryFrom<SavedStack> for Stack {
 
     fn try_from(SavedStack { stamps, live, pages: packed, next, oldest }: SavedStack) -> Result<Self, Self::Error> {
         if !live.are_among(stamps) || live.len() as usize != packed.len() {
-            return Err("a page for each stamp that is live");
+            return Err("not every live stamp has a page");
         }
         if next >= stamps || oldest >= stamps {
-            return Err("a next stamp and an oldest one");
+            return Err("the next or the oldest stamp does not exist");
         }
         let mut pages = vec![0; stamps];
         live.iter().zip(&packed).for_each(|(stamp, &page)| pages[stamp] = page);
@@ -208,7 +208,7 @@ impl Stack {
             return Err(format!("a stamp from {} to {} is live", self.next, self.oldest));
         }
         match self.in_order().find(|&(stamp, page)| !is_indexed(page, stamp)) {
-            Some((stamp, page)) => Err(format!("page {page} is in stamp {stamp} and not known to be")),
+            Some((stamp, page)) => Err(format!("page {page} has stamp {stamp}, but another one in the index")),
             None => Ok(()),
         }
     }

@@ -83,11 +83,11 @@ fn decode<W: Word>(bytes: &[u8], words: &mut [W]) -> Result<(), String> {
     }
     let used = bytes.chunks_exact(PLACE_BYTES + W::BYTES);
     if !used.remainder().is_empty() {
-        return Err(format!("{} bytes are no chunk of a table", bytes.len()));
+        return Err(format!("{} bytes are not the size of a chunk of a table", bytes.len()));
     }
     for bytes in used {
         let (place, of_word) = bytes.split_at(PLACE_BYTES);
-        let word = words.get_mut(usize::from(u16::get(place))).ok_or("a word lies behind its chunk")?;
+        let word = words.get_mut(usize::from(u16::get(place))).ok_or("a word lies beyond the end of its chunk")?;
         *word = W::get(of_word);
     }
     Ok(())
@@ -268,11 +268,11 @@ pub(super) fn read_words<W: Word>(
     is_as_fresh: impl FnOnce(usize, usize) -> bool,
 ) -> Result<Vec<W>, String> {
     WALK.with_borrow_mut(|walk| {
-        let Some(Walk::Read(Reading { source, fresh })) = walk else { return Err("no image is read".into()) };
+        let Some(Walk::Read(Reading { source, fresh })) = walk else { return Err("there is no image to read".into()) };
         // The length may be anything; memory is taken only for an accepted number of words.
         let is_right = fresh.lengths.pop_front().is_some_and(|fresh| is_as_fresh(length, fresh));
         if !is_right {
-            return Err(format!("a table of {length} words is of another device"));
+            return Err(format!("a table of {length} words belongs to another device"));
         }
         let mut words = vec![W::BLANK; length];
         for chunk in words.chunks_mut(CHUNK_WORDS) {
@@ -400,7 +400,7 @@ pub fn read_image<T>(
     let walking = Walking::begin(Walk::Read(Reading { source, fresh }));
     let restored = restore()?;
     match walking.end() {
-        Some(Walk::Read(reading)) if !reading.source.is_at_end() => Err("more follows its tables".into()),
+        Some(Walk::Read(reading)) if !reading.source.is_at_end() => Err("more bytes follow its tables".into()),
         _ => Ok(restored),
     }
 }

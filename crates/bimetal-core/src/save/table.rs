@@ -181,7 +181,7 @@ pub(super) fn serialize<W: Word, S: Serializer>(words: &[W], serializer: S) -> R
 pub(super) fn deserialize<'de, W: Word, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<W>, D::Error> {
     let (Length(length), Bytes(words)) = Deserialize::deserialize(deserializer)?;
     if words.len() != length {
-        return Err(D::Error::invalid_length(words.len(), &"as many as were announced"));
+        return Err(D::Error::invalid_length(words.len(), &"the announced number"));
     }
     Ok(words)
 }

@@ -112,7 +112,7 @@ impl Parameters {
     /// Every write goes to the log, in two partitions.
     fn partitions(&self, hot_tail: HotTail) -> Result<ComboSettings, String> {
         let (hot_tail, hot_percent) = match (self.chances, self.chances_mode) {
-            (0, Mode::Dynamic) => return Err("without chances there are none to adapt: set chances_mode=fixed".into()),
+            (0, Mode::Dynamic) => return Err("with chances=0 there are none to adapt; set chances_mode=fixed".into()),
             (0, Mode::Fixed) => (HotTail::Leaves, 100),
             _ => (hot_tail, self.hot_percent),
         };

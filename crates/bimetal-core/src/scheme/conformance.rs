@@ -126,7 +126,7 @@ fn named<R>(name: &dyn Display, test: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(test)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        panic!("{name}: {}", text.unwrap_or("a panic without words"))
+        panic!("{name}: {}", text.unwrap_or("a panic without a message"))
     })
 }
 
@@ -261,7 +261,7 @@ pub fn repeats_to_the_bit(subject: &Subject, settings: Pairs<'_>) {
         running.media.save(&mut media);
         (scheme, media)
     };
-    assert!(case.run(state) == case.run(state), "{case}: it does not repeat itself");
+    assert!(case.run(state) == case.run(state), "{case}: the same requests lead to another state");
 }
 
 /// The figures by which the scheme is declared to adapt are reported.

@@ -83,7 +83,7 @@
 //!     let logical_pages = scheme::logical_pages(shape)?;
 //!     let logical_blocks = logical_pages.div_ceil(geometry.pages_per_block.into()) as usize;
 //!     if logical_blocks >= geometry.blocks as usize {
-//!         return Err(format!("it needs a block beside {logical_blocks}; enlarge the region or lower the capacity"));
+//!         return Err(format!("it needs more than {logical_blocks} blocks; enlarge the region or lower the capacity"));
 //!     }
 //!     Ok(Rewrite { geometry, blocks: (0..geometry.blocks).collect(), written: vec![false; logical_blocks].into() })
 //! }

@@ -82,7 +82,7 @@ impl Separation<CLASSES> for Dac {
     fn check(&self, _: &PageTable, blocks: &Blocks<CLASSES>) -> Result<(), String> {
         self.victims.check()?;
         if self.classes.len() != blocks.entries() || self.classes.iter().any(|&class| usize::from(class) >= CLASSES) {
-            return Err("a block has a class that there is not".into());
+            return Err("a block has a class that does not exist".into());
         }
         Ok(())
     }

@@ -120,7 +120,7 @@ impl DensityControl {
         if budget + kept > u64::from(geometry.blocks) {
             return Err(format!(
                 "{logical_blocks} logical blocks, a budget of {budget}, {spare_low} blocks kept erased and a log block take {} \
-                 blocks and the region has {}",
+                 blocks and the region has {}; enlarge the region or lower the budget",
                 budget + kept,
                 geometry.blocks
             ));
@@ -265,10 +265,10 @@ impl<M: Media> Scheme<M> for DensityControl {
         let mut members = (0..).zip(&self.members);
         let knows = |member: u32, position: u32| self.positions.get(member as usize) == Some(&position);
         if let Some((position, member)) = members.find(|&(position, &member)| !knows(member, position)) {
-            return Err(format!("logical block {member} is member {position} and does not know"));
+            return Err(format!("logical block {member} is member {position}, but another position is recorded"));
         }
         if self.cursor > self.positions.len() {
-            return Err(format!("member {} of {} is looked at next", self.cursor, self.members.len()));
+            return Err(format!("the next member is {} of {}", self.cursor, self.members.len()));
         }
         for (block, &position) in self.positions.iter().enumerate() {
             let slc = self.blocks.chains().mode(block as u32) == CellMode::Slc;

@@ -128,7 +128,7 @@ impl Separation<STREAMS> for Fdp {
     fn check(&self, _: &PageTable, blocks: &Blocks<STREAMS>) -> Result<(), String> {
         self.victims.check()?;
         if self.streams.len() != blocks.entries() || self.streams.iter().any(|&stream| usize::from(stream) >= STREAMS) {
-            return Err("a block is of a stream that there is not".into());
+            return Err("a block has a stream that does not exist".into());
         }
         Ok(())
     }

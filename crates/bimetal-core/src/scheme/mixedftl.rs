@@ -112,7 +112,10 @@ impl MixedFtl {
         let geometry = fast.geometry;
         let least = ERASED_MIN as u32 + 1;
         if geometry.blocks < least {
-            return Err(format!("it takes at least {least} fast blocks and there are {}", geometry.blocks));
+            return Err(format!(
+                "it needs at least {least} fast blocks and there are {}; enlarge the fast region",
+                geometry.blocks
+            ));
         }
         let unit_bytes = unit_bytes(geometry.page_bytes, slow.geometry().page_bytes);
         let page_units = slow.geometry().page_bytes / unit_bytes;

@@ -189,7 +189,7 @@ impl Separation<CLASSES> for SepBit {
         let is_late = self.opened_at.iter().any(|&at| at > now) || self.lifetimes > LIFETIMES * now;
         let of_log = (self.written.units.len(), self.streams.len(), self.opened_at.len());
         if is_late || of_log != (logical_pages, blocks, blocks) || self.collected >= LIFETIMES {
-            return Err("times of pages and blocks are not those of such a log".into());
+            return Err("times of pages and blocks belong to another log".into());
         }
         Ok(())
     }

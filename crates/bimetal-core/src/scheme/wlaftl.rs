@@ -106,7 +106,7 @@ impl Wlaftl {
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let Parameters { threshold, threshold_max, .. } = parameters;
         if threshold > threshold_max {
-            return Err(format!("threshold {threshold} is above threshold_max {threshold_max}"));
+            return Err(format!("threshold {threshold} is above threshold_max {threshold_max}; change one of them"));
         }
         let admission = Adaptive {
             bytes: threshold.0,

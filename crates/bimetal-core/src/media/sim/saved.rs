@@ -34,10 +34,10 @@ impl SimMedia {
             }
         }
         if self.ledger.erases.iter().flatten().any(|&erases| erases > ERASES_MAX) {
-            return Err("a block was erased more often than it can be".into());
+            return Err("the erase count of a block is too large".into());
         }
         if self.now.max(self.completion) > FAR_NS {
-            return Err("the clock has run away".into());
+            return Err("a time is too far in the future".into());
         }
         self.ledger.check()?;
         self.clocks.check(FAR_NS)?;

@@ -100,11 +100,14 @@ impl Chang {
         let blocks = BlockMapped::new(slow_id, slow, shape.logical_sectors, settings)?;
         let geometry = fast.geometry;
         if geometry.blocks < 4 {
-            return Err(format!("the log takes at least 4 fast blocks and there are {}", geometry.blocks));
+            return Err(format!(
+                "the log needs at least 4 fast blocks and there are {}; enlarge the fast region",
+                geometry.blocks
+            ));
         }
         let most = if parameters.k == 0 { geometry.blocks - 2 } else { parameters.k };
         if most > geometry.blocks - 2 {
-            return Err(format!("k is {most} and at most {} of {} blocks", geometry.blocks - 2, geometry.blocks));
+            return Err(format!("k={most} is above {}, the most for {} blocks", geometry.blocks - 2, geometry.blocks));
         }
         let least = (f64::from(geometry.blocks) * parameters.k_min_percent / 100.0).ceil().max(2.0) as u32;
         let pages = u64::from(blocks.chains().logical_blocks()) * u64::from(slow.geometry.pages_per_block);

@@ -54,13 +54,13 @@ impl Tier {
         };
         if fast.page_sectors() % unit_sectors != 0 || slow.page_sectors() % unit_sectors != 0 {
             return Err(format!(
-                "hash_key=page takes pages of which the larger is a multiple of the smaller, not {} and {} bytes; \
-                 hash_key=sector takes any",
+                "hash_key=page needs page sizes of which the larger is a multiple of the smaller, not {} and {} bytes; \
+                 set hash_key=sector",
                 fast.page_bytes, slow.page_bytes
             ));
         }
         if shape.logical_sectors / u64::from(unit_sectors) > u64::from(KEY_MAX) {
-            return Err("the hash table's keys cannot number that many sectors".into());
+            return Err("the hash table's keys are too short for this logical capacity; lower it".into());
         }
         let entries = match parameters.hash_entries {
             0 => (fast.pages() / 2).min(1 << 30) as u32,

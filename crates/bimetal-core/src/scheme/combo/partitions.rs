@@ -54,7 +54,9 @@ impl Partitions {
         let is_one = hot_percent >= 100;
         let needed = if is_one { least } else { 2 * least };
         if blocks < needed {
-            return Err(format!("the log takes at least {needed} fast blocks and there are {blocks}"));
+            return Err(format!(
+                "the log needs at least {needed} fast blocks and there are {blocks}; enlarge the fast region"
+            ));
         }
         let share = (u64::from(blocks) * u64::from(hot_percent)).div_ceil(100) as u32;
         let hot = if is_one { blocks } else { share.clamp(least, blocks - least) };

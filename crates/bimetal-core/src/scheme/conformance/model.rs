@@ -82,7 +82,7 @@ impl Model {
                     if !is_right {
                         let sector = request.sector + u64::from(index);
                         let (Content::Token(token) | Content::Free(token)) = content;
-                        return Err(format!("{kind} {sector} of {request:?} reads {read}, written was {token}"));
+                        return Err(format!("{kind} {sector} of {request:?} reads {read} instead of {token}"));
                     }
                 }
             }

@@ -89,7 +89,7 @@ pub fn refuses_states_of_other_devices(subject: &Subject) {
 /// The state of another scheme on the same device is refused.
 pub fn refuses_states_of(subject: &Subject, other: &Subject) {
     let refused = refused(subject, &DEVICES[0], &saved_state(other, 100));
-    assert!(refused, "`{}` took the state of `{}`", subject.spec.name, other.spec.name);
+    assert!(refused, "`{}` accepts the state of `{}`", subject.spec.name, other.spec.name);
 }
 
 /// A state whose end is cut off is refused.
@@ -154,5 +154,5 @@ pub fn survives_damaged_states(subject: &Subject) {
         named(&name, || serve(&mut media, scheme.as_mut(), &mut model.clone(), 100));
         accepted += 1;
     }
-    assert!(accepted < 200, "`{}` takes anything", subject.spec.name);
+    assert!(accepted < 200, "`{}` accepts any bytes", subject.spec.name);
 }

@@ -402,7 +402,7 @@ impl<M: Media> Scheme<M> for Csal {
         let tail = self.ring.tail().map_or(0..0, |tail| self.fast.slots().slots_of(tail));
         let is_left = |slot: u32| self.fast.slots().unit(slot).is_some();
         if self.cursor > tail.end - tail.start || (tail.start..tail.start + self.cursor).any(is_left) {
-            return Err("the oldest chunk has valid units that were passed over".into());
+            return Err("the oldest chunk has valid units that were skipped".into());
         }
         if self.owed_units >= self.slow.units_per_page() {
             return Err(format!("{} units are owed to compaction", self.owed_units));

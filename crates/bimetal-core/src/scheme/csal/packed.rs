@@ -397,11 +397,11 @@ impl PackedLog {
         let open = self.open.iter().filter(|open| open.page != geometry.pages_per_block);
         for block in self.erased.iter().copied().chain(open.clone().map(|open| open.block)) {
             if !takes(block) {
-                return Err(format!("slow block {block} is not one that can be written, or twice"));
+                return Err(format!("slow block {block} does not exist, or is listed twice"));
             }
         }
         if open.clone().any(|open| open.page > geometry.pages_per_block) {
-            return Err("an open slow block has more pages than it can".into());
+            return Err("an open slow block has too many pages".into());
         }
         if self.next.iter().any(|&next| next >= self.lanes)
             || self.stripe_left.iter().any(|&left| left > geometry.stripe_pages)
@@ -414,7 +414,7 @@ impl PackedLog {
             counted[self.slots.block_of(slot).index()] += 1;
         }
         if counted != *self.valid {
-            return Err("valid units of slow blocks are not as many as were counted".into());
+            return Err("the counts of valid units of slow blocks are wrong".into());
         }
         if let Some(victim) = self.victim {
             let slots = geometry.blocks.checked_sub(1).map(|last| self.slots.slots_of(BlockId(victim.block.min(last))));
@@ -428,7 +428,7 @@ impl PackedLog {
                 || victim.slot > length
                 || (0..victim.slot).any(is_left)
             {
-                return Err(format!("slow block {} cannot be the one that is collected", victim.block));
+                return Err(format!("slow block {} is an impossible victim", victim.block));
             }
         }
         let left: u32 = open.map(|open| geometry.pages_per_block - open.page).sum();

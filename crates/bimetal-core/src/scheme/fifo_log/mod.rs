@@ -400,7 +400,7 @@ impl<M: Media, A: Admission> Scheme<M> for FifoLog<A> {
             ));
         }
         match self.cycles.iter().find(|&&cycles| cycles > self.settings.max_cycle_time) {
-            Some(cycles) => Err(format!("a page has gone round {cycles} times")),
+            Some(cycles) => Err(format!("a page has made {cycles} laps")),
             None => Ok(()),
         }
     }

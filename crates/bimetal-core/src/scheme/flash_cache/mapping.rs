@@ -78,8 +78,8 @@ impl Mapping {
     pub fn new(region: RegionId, geometry: Geometry, logical_sectors: u64, layout: Layout) -> Result<Self, String> {
         if geometry.page_sectors() > PAGE_SECTORS_MAX {
             return Err(format!(
-                "it knows which sectors of a page are cached for pages of up to {} KiB; use a chip whose pages are not \
-                 larger",
+                "it can record the cached sectors of pages of up to {} KiB; use a chip with smaller pages or a smaller \
+                 mapping_unit",
                 PAGE_SECTORS_MAX / 2
             ));
         }
@@ -254,7 +254,7 @@ impl Mapping {
             (0..self.slots.capacity()).filter(|&slot| self.slots.is_taken(slot)).map(|slot| self.slots.page_of(slot));
         let page_sectors = u64::from(self.geometry().page_sectors());
         if let Some(page) = pages.find(|&page| u64::from(page) * page_sectors >= self.logical_sectors) {
-            return Err(format!("page {page} is cached and there is none"));
+            return Err(format!("page {page} is cached, but beyond the logical capacity"));
         }
         for slot in (0..self.slots.capacity()).filter(|&slot| self.slots.is_written(slot, 0)) {
             let (page, held) = (self.slots.page_of(slot), self.held[slot as usize]);
@@ -263,7 +263,7 @@ impl Mapping {
                 return Err(format!("page {page} has sectors {held:#x} of {all:#x} in slot {slot}"));
             }
             if self.present[page as usize / 64] >> (page % 64) & 1 == 0 {
-                return Err(format!("page {page} is in slot {slot} and said to be nowhere"));
+                return Err(format!("page {page} is in slot {slot}, but recorded as absent"));
             }
         }
         Ok(())

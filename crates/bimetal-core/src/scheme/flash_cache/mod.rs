@@ -461,7 +461,7 @@ impl<M: Media> Scheme<M> for FlashCache {
 /// The cost model of a cache on a device. All disks are assumed to be like the first.
 fn cost_model(shape: &Shape, settings: &CacheSettings, victim: VictimUtilisation) -> Result<CacheCost, String> {
     let region = shape.regions.first().ok_or("it has no region")?;
-    let disk = shape.disks.first().ok_or("it has no disk to be the home of its data")?;
+    let disk = shape.disks.first().ok_or("it has no home disk; add a [[disk]]")?;
     let Geometry { page_bytes, pages_per_block, .. } = region.geometry;
     let costs = FlashCosts {
         pages_per_block: pages_per_block - u32::from(settings.summary_pages),

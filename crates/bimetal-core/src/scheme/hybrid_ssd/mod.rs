@@ -125,7 +125,7 @@ impl<S: Steering> HybridSsd<S> {
     /// Regions that together cannot hold the data.
     pub fn over(shape: &Shape, settings: HybridSettings, steering: impl FnOnce(&Pair) -> S) -> Result<Self, String> {
         if settings.reading == Reading::HotSet && settings.classifier.sample_rate < 1.0 {
-            return Err("reading hot_set asks of every page whether it is hot; set curve to exact".into());
+            return Err("reading hot_set must know of every page whether it is hot; set curve to exact".into());
         }
         let space = Collection { gc_free_blocks: settings.gc_free_blocks, idle_gc: false };
         let pair = Pair::new(shape, space)?;

@@ -100,8 +100,8 @@ impl Pair {
         let fast_min = if slow_pages_max == logical_pages { 0 } else { logical_pages + 1 - slow_pages_max };
         if fast_min > u64::from(slots.capacity()) {
             return Err(format!(
-                "both regions hold at most {} of {logical_pages} logical pages of {page_bytes} bytes beside what is kept \
-                 free for garbage collection; enlarge one of them or lower the logical capacity",
+                "both regions hold at most {} of {logical_pages} logical pages of {page_bytes} bytes, because garbage \
+                 collection needs free pages; enlarge one of them or lower the logical capacity",
                 u64::from(slots.capacity()) + slow_pages_max.saturating_sub(1)
             ));
         }
@@ -423,7 +423,7 @@ impl Pair {
                 return Err(format!("slot {slot} is in the order of writes and has no page"));
             }
             if self.written_at[slot as usize] > now {
-                return Err(format!("page {page} is said to have been written after now"));
+                return Err(format!("the last write of page {page} is in the future"));
             }
             let base = page * self.slow_per_page();
             if (base..base + self.slow_per_page()).any(|logical| self.slow.lookup(logical).is_some()) {

@@ -416,12 +416,12 @@ impl Separation<GROUPS> for Midas {
 
     fn check(&self, table: &PageTable, blocks: &Blocks<GROUPS>) -> Result<(), String> {
         let (logical_pages, blocks) = (table.logical_pages() as usize, blocks.entries());
-        let broken = |what: &str| Err(format!("groups contradict themselves: {what}"));
+        let broken = |what: &str| Err(format!("the groups are inconsistent: {what}"));
         if self.groups.len() != blocks || self.full_at.len() != blocks || self.logical_pages != logical_pages as u64 {
-            return broken("they are not of such a log");
+            return broken("they belong to another log");
         }
         if !(1..GROUPS as u8).contains(&self.last) || self.groups.iter().any(|&group| usize::from(group) >= GROUPS) {
-            return broken("a block has a group that there is not");
+            return broken("a block has a group that does not exist");
         }
         if self.full_at.iter().any(|&at| at != NOT_FULL && at > self.clock_pages) || self.full_blocks != self.counted()
         {
@@ -441,7 +441,7 @@ impl Separation<GROUPS> for Midas {
             && measured.failures <= 1
             && self.collections < COLLECTIONS_MAX;
         if !is_measured || !is_timed || self.predicted.iter().any(|valid| !(0.0..=1.0).contains(valid)) {
-            return broken("what was measured");
+            return broken("measurements");
         }
         self.hot.check(logical_pages, self.pages_per_block, self.clock_pages)?;
         self.intervals.check()

@@ -158,6 +158,6 @@ impl<const DYNAMIC: bool> SlcCached<DYNAMIC> {
             Some(tail) => (0..self.fold_page).all(|page| is_folded(tail, page)),
             None => self.fold_page == 0,
         };
-        if holds { Ok(()) } else { Err(format!("page {} of the tail block is folded next", self.fold_page)) }
+        if holds { Ok(()) } else { Err(format!("page {} of the tail block cannot be folded next", self.fold_page)) }
     }
 }

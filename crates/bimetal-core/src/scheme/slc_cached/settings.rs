@@ -131,7 +131,7 @@ impl Size {
         if from > to {
             return Err(format!(
                 "shrink_from_percent is {from} and shrink_to_percent {to}; the cache shrinks as the drive fills, so the \
-                 first must not be more"
+                 first must not be larger"
             ));
         }
         let logical_blocks = logical_pages.div_ceil(geometry.pages_per_block);

@@ -68,8 +68,8 @@ impl Slots {
         let slots = (settings.valid_pages_max(&geometry) / u64::from(flash_pages)) as u32;
         if slots == 0 {
             return Err(format!(
-                "{} blocks of {} pages on {} dies hold no page beside those that are kept free for garbage collection; \
-                 enlarge the fast region or lower gc_free_blocks",
+                "{} blocks of {} pages on {} dies hold no data, because garbage collection needs all pages; enlarge \
+                 the fast region or lower gc_free_blocks",
                 geometry.blocks, geometry.pages_per_block, geometry.dies
             ));
         }
@@ -215,7 +215,7 @@ impl Slots {
         let mut is_taken: Vec<bool> = self.pages.iter().map(|&page| page != FREE).collect();
         let astray = |slot: &&u32| is_taken.get_mut(**slot as usize).is_none_or(|taken| std::mem::replace(taken, true));
         match self.free.iter().find(astray) {
-            Some(slot) => Err(format!("slot {slot} is said to be free and has a page, or is free twice")),
+            Some(slot) => Err(format!("slot {slot} is listed as free but has a page, or is listed twice")),
             None => Ok(()),
         }
     }

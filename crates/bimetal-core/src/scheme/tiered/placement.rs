@@ -125,7 +125,7 @@ impl<S: Space> Tiers<S> {
         for slot in 0..slots.len() as u32 {
             let Some(unit) = slots.unit(slot) else { continue };
             if unit >= units || self.slot(unit) != Some(slot) {
-                return Err(format!("unit {unit} is not in the slot that it is said to be in"));
+                return Err(format!("unit {unit} is not in its recorded slot"));
             }
         }
         for logical in 0..self.slow.logical_pages() {
@@ -136,7 +136,7 @@ impl<S: Space> Tiers<S> {
             if let Some(place) = self.slow.elsewhere(logical)
                 && (per_page > 1 || place as usize >= slots.len() || slots.unit(place) != Some(logical))
             {
-                return Err(format!("slow page {logical} is said to be in slot {place} of the log, and is not"));
+                return Err(format!("slow page {logical} is recorded in slot {place} of the log, but is not there"));
             }
         }
         Ok(())
