@@ -235,7 +235,9 @@ impl ProbedHash {
         for anchor in 0..self.anchored.lists() {
             let strayed = |&bucket: &u32| self.entry(bucket) != Entry::Virtual(anchor as u32);
             if let Some(bucket) = self.anchored.iter(anchor).find(strayed) {
-                return Err(format!("bucket {bucket} is listed at block {anchor}, but its entry is not anchored there"));
+                return Err(format!(
+                    "bucket {bucket} is listed at block {anchor}, but its entry is not anchored there"
+                ));
             }
         }
         let (mut used, mut regular) = (0, 0);

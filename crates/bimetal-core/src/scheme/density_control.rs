@@ -5,7 +5,7 @@
 //! into blocks in SLC mode, which are faster and hold half as much, so that it takes twice the blocks; capacity beyond
 //! the usual spare area is the budget for them. A logical block that has cooled down is folded back.
 //!
-//! The paper gives the idea and the budget; counters, bounds and ageing are our interpretation. A data block in SLC
+//! The paper gives the idea and the budget; counters, bounds and ageing are our reading. A data block in SLC
 //! mode takes two blocks, of which one counts against the budget. The unused part of the budget is free capacity like
 //! any other (a block is "switched back to MLC mode to increase free capacity", section 5.1): it serves for log blocks.
 

@@ -6,7 +6,7 @@
 //! utilisation is shifted towards the SSD that has more of its life left (section II-B, "Lifetime Management").
 //! [`super::hybrid_ssd`] moves the data.
 //!
-//! Interpretations: the period is 65,536 page writes, as OP-FCL's is in requests; utilisations are tried in steps of 1
+//! Readings: the period is 65,536 page writes, as OP-FCL's is in requests; utilisations are tried in steps of 1
 //! % from 1 to 97 %; lifetime shifts by 1 % a period. `docs/papers/hyssd-2013.md` gives the reasons.
 
 use serde::{Deserialize, Serialize};

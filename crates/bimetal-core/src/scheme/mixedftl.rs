@@ -9,7 +9,7 @@
 //! ```
 //!
 //! That paper only argues about it: cold data cost a write to SLC and another to MLC, and a block of SLC for each
-//! logical block is badly used. The handling of a full block is our interpretation. Both regions keep their size:
+//! logical block is badly used. The handling of a full block is our reading. Both regions keep their size:
 //! blocks that change modes at run time, which the paper criticises, are left out, so that it can be compared on the
 //! same device.
 

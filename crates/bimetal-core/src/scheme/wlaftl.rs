@@ -4,7 +4,7 @@
 //! not an update θ moves by Δθ: down while SLC is worn more than MLC, up while it is worn less. Algorithm 2, for the
 //! oldest data in SLC, is in [`super::fifo_log`].
 //!
-//! Interpretations: sizes up to and including θ are small; a write is an update if all its data are in SLC; otherwise
+//! Readings: sizes up to and including θ are small; a write is an update if all its data are in SLC; otherwise
 //! the part of its data that is in SLC is updated there nevertheless; θ is bounded so that it can recover. The first
 //! lines of Algorithm 1 are lost; `docs/papers/wlaftl-2018.md` gives the evidence.
 //!

@@ -236,7 +236,10 @@ impl Detection {
         for (index, unit) in (0..).zip(&self.units) {
             let counted = resident(index * self.group..(index + 1) * self.group);
             if counted != unit.resident {
-                return Err(format!("unit {index} has {counted} mapping units in the log and counts {}", unit.resident));
+                return Err(format!(
+                    "unit {index} has {counted} mapping units in the log and counts {}",
+                    unit.resident
+                ));
             }
         }
         Ok(())

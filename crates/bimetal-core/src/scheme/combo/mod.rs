@@ -14,7 +14,7 @@
 //! have [`chances`] (§4.1, §4.2); data that were never updated there leave half-way (§4.3). Large writes go to the log,
 //! too, if their data are written often ([`detection`], §5.2). The [`partitions`] exchange blocks for even wear.
 //!
-//! Where the paper is silent or contradicts itself, `docs/papers/comboftl-2010.md` gives the interpretation.
+//! Where the paper is silent or contradicts itself, `docs/papers/comboftl-2010.md` gives the reading.
 
 pub mod chances;
 pub mod detection;

@@ -11,7 +11,7 @@
 //! 2): while the fast region is worn more than the slow one, its valid pages are demoted at once; otherwise a page
 //! makes up to [`FifoLogSettings::max_cycle_time`] laps. That bounds the copying.
 //!
-//! Interpretations: relative wear is compared in whole cycles of the slow region; a page that the host writes starts at
+//! Readings: relative wear is compared in whole cycles of the slow region; a page that the host writes starts at
 //! `Cycle_Time` 0; half a slow page that is demoted is completed from its old copy. `docs/papers/wlaftl-2018.md` lists
 //! all.
 

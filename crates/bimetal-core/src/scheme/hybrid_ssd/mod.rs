@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The unit of placement is the larger of the two flash pages: a page is completely in one of the SSDs.
-//! Interpretations: [`Reading`]; after the utilisation of the fast SSD was lowered, its excess pages are demoted with
+//! Readings: [`Reading`]; after the utilisation of the fast SSD was lowered, its excess pages are demoted with
 //! the next writes, a few pages each, and in idle time if they were not written for long. `docs/papers/hyssd-2013.md`
 //! lists all.
 

@@ -23,7 +23,7 @@ presets! {
     /// A cache of fixed size. Samsung's TurboWrite of 2013 is the model: 3 GB in front of 120 GB up to 12 GB in front
     /// of 1 TB of TLC; the drive writes at the speed of SLC until the cache is full and then at that of TLC, and moves
     /// the data down when it is idle (AnandTech, *Samsung SSD 840 EVO review*, July 2013). The management of the blocks
-    /// is our interpretation.
+    /// is our reading.
     ///
     /// The cache always has the same blocks: they wear separately, with the endurance of SLC mode.
     pub mod pslc_static::PslcStatic {
@@ -40,7 +40,7 @@ presets! {
 
     /// A cache of the blocks without data. While little is stored, most of the drive is cache; the cache shrinks as the
     /// drive fills, down to a part that is kept for it. Drives of TLC and QLC have worked like this since about 2015;
-    /// no maker publishes how. The policy of this scheme is our interpretation.
+    /// no maker publishes how. The policy of this scheme is our reading.
     pub mod pslc_dynamic::PslcDynamic {
         name: "pslc-dynamic",
         summary: "drive of today: page map behind a write cache in SLC mode that takes all blocks without data",
