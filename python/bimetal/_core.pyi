@@ -240,7 +240,7 @@ def compare_schemes(
     arrivals: str | None,
     repeat: int,
     measure: int,
-    fill: bool,
+    fill: str,
     intervals: int,
     seeds: int,
     jobs: int,

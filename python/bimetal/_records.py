@@ -852,8 +852,8 @@ class ReplayFacts(Record):
     passes: int
     #: Number of last passes that were measured.
     measured_passes: int
-    #: Whether the devices were filled first.
-    filled: bool
+    #: Data on the devices before the first pass: ``device``, ``trace`` or ``none``.
+    fill: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1185,8 +1185,8 @@ class SweepReplay(Record):
     repeat: int
     #: Number of last passes that are measured.
     measure: int
-    #: Whether the device is filled first.
-    fill: bool
+    #: Data on the device before the first pass: ``device``, ``trace`` or ``none``.
+    fill: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from bimetal import _core
 from bimetal._device import Device, Settings, settings_text
@@ -20,6 +20,9 @@ AnyTrace = Trace | str | os.PathLike[str] | None
 #: A device, the name of a preset, or ``auto``.
 AnyDevice = Device | str
 
+#: Data on a device before a replay.
+Fill = Literal["device", "trace", "none"]
+
 _Result = TypeVar("_Result", bound=Comparison)
 
 
@@ -33,7 +36,7 @@ def replay(
     arrivals: str | None = None,
     repeat: int = 1,
     measure: int | None = None,
-    fill: bool = True,
+    fill: Fill = "device",
     intervals: int = 12,
 ) -> Replay:
     """Run one scheme, by default that of the device, and measure it in full.
@@ -58,7 +61,8 @@ def replay(
     repeat, measure
         Number of replays of the trace, and number of measured replays at the end; by default all.
     fill
-        Whether every logical unit is written before the replay.
+        Data on the device before the replay: ``device`` writes every logical unit, ``trace`` only the
+        64-KiB extents that the trace reads or writes; with ``none`` all blocks are erased.
     intervals
         Number of intervals of figures over time.
 
@@ -83,7 +87,7 @@ def compare(
     arrivals: str | None = None,
     repeat: int = 1,
     measure: int | None = None,
-    fill: bool = True,
+    fill: Fill = "device",
     intervals: int = 0,
     seeds: int = 1,
     jobs: int | None = None,
@@ -108,7 +112,7 @@ def compare(
     return _run(Comparison, "compare", _trace(trace), chosen, _device(device), settings, plan, seeds, jobs or 0)
 
 
-_Plan = tuple[str | None, int, int, bool, int]
+_Plan = tuple[str | None, int, int, Fill, int]
 
 
 def _run(
@@ -134,7 +138,7 @@ def _run(
         "arrivals": arrivals,
         "repeat": None if repeat == 1 else repeat,
         "measure": None if measure == repeat else measure,
-        "fill": None if fill else False,
+        "fill": None if fill == "device" else fill,
         "intervals": intervals or None,
         "seeds": None if seeds == 1 else seeds,
     }
@@ -172,7 +176,7 @@ def _settings(settings: Settings | None, seed: int | None) -> dict[str, str]:
     return dict(settings_text(settings)) | ({} if seed is None else {"seed": str(seed)})
 
 
-def _plan(arrivals: str | None, repeat: int, measure: int | None, fill: bool, intervals: int) -> _Plan:
+def _plan(arrivals: str | None, repeat: int, measure: int | None, fill: Fill, intervals: int) -> _Plan:
     measured = repeat if measure is None else measure
     if repeat < 1 or measured < 1:
         raise SettingError("`repeat` and `measure` are at least 1")

@@ -9,11 +9,11 @@ from conftest import Cli, without_speed
 import bimetal
 
 
-@pytest.mark.parametrize("options", [{}, {"arrivals": "closed:8", "repeat": 2, "measure": 1, "seed": 7, "fill": False}])
+@pytest.mark.parametrize("options", [{}, {"arrivals": "closed:8", "repeat": 2, "measure": 1, "seed": 7, "fill": "trace"}])
 def test_compare_has_what_the_command_writes(
     cli: Cli, small: Path, trace: bimetal.Trace, options: dict[str, object]
 ) -> None:
-    words = ["--arrivals", "closed:8", "--repeat", 2, "--measure", 1, "--seed", 7, "--no-fill"] if options else []
+    words = ["--arrivals", "closed:8", "--repeat", 2, "--measure", 1, "--seed", 7, "--fill", "trace"] if options else []
     expected = cli("compare", small, *words)
     found = bimetal.compare(trace, **options)  # type: ignore[arg-type]
     assert [result.scheme for result in found.results] == [scheme.name for scheme in bimetal.schemes()]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 pub use advise::AdviseArgs;
 use bimetal_core::profile::CurvePlan;
-use bimetal_core::replay::Arrivals;
+use bimetal_core::replay::{Arrivals, Fill};
 use bimetal_papers::lab::Scale;
 use bimetal_study::arrivals;
 use bimetal_study::export::{EXPORTS, Export};
@@ -124,9 +124,10 @@ pub struct RunArgs {
     /// Seed of the pseudo-random numbers of the device
     #[arg(long, value_name = "N", help_heading = "Device options", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Start with an erased device; by default every logical unit is written before the trace
-    #[arg(long, help_heading = "Replay options")]
-    pub no_fill: bool,
+    /// Data on the device before the trace: `device` writes every logical unit, `trace` only the 64-KiB extents that
+    /// the trace reads or writes, in order, in requests of up to 1 MiB; with `none` all blocks are erased
+    #[arg(long, value_name = "device|trace|none", default_value_t, help_heading = "Replay options")]
+    pub fill: Fill,
     /// When requests arrive. `closed:DEPTH` keeps DEPTH requests outstanding and ignores time stamps; `closed` is one
     /// at a time, which measures service times, as in the papers. `trace:SPEED` follows the time stamps, SPEED times as
     /// fast: responses include queueing. By default the trace is replayed one request at a time and, if it has time

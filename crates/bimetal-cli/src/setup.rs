@@ -114,7 +114,7 @@ pub fn replays(args: &RunArgs, intervals: u32, workload: &Workload) -> Replays {
     let plan = Plan {
         passes: args.repeat,
         measured_passes: args.measure.unwrap_or(args.repeat),
-        fill: !args.no_fill,
+        fill: args.fill,
         intervals,
         ..Plan::default()
     };

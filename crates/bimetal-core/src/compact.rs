@@ -4,6 +4,8 @@
 //! small device hold them. Offsets within an extent stay, so block-mapped schemes see the original locality; extents
 //! that were neighbours remain neighbours, so a request that crosses from one to the next stays in one piece.
 
+use std::ops::Range;
+
 use crate::request::{Op, Request, SECTOR_BYTES};
 
 /// Bytes of an extent.
@@ -75,6 +77,12 @@ impl Extents {
     /// Bytes up to the end of the last request.
     pub fn span_bytes(&self) -> u64 {
         self.span_bytes
+    }
+
+    /// Runs of touched extents, in sectors and in order. The last one ends with the last request.
+    pub fn runs(&self) -> impl Iterator<Item = Range<u64>> {
+        let end = self.span_bytes / SECTOR_BYTES;
+        self.runs.iter().map(move |run| run.from * EXTENT_SECTORS..end.min(run.to * EXTENT_SECTORS))
     }
 
     /// Moves the requests; the parts of trims outside of touched extents are dropped.

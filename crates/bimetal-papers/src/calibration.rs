@@ -44,6 +44,9 @@ pub struct Calibration {
     pub source: &'static Source,
     /// Searched settings, each with its candidate values.
     pub grid: &'static [(&'static str, &'static [&'static str])],
+    /// Whether the search also changes two settings at once, each by one step. It is needed if settings compensate each
+    /// other.
+    pub in_pairs: bool,
     /// The goals of the fit.
     pub goals: &'static [Goal],
 }
@@ -100,7 +103,8 @@ impl Calibration {
         all.retain(|(name, _)| settings.iter().all(|(searched, _)| searched != name));
         all.extend(settings);
         let workload = own.calibrated.map_or(own.workload, |fitted| fitted.workload);
-        let calibrated = Some(Fitted { workload, settings: Vec::leak(all) });
+        let quick = own.calibrated.and_then(|fitted| fitted.quick);
+        let calibrated = Some(Fitted { workload, settings: Vec::leak(all), quick });
         Box::leak(Box::new(Source { calibrated, ..*own }))
     }
 
@@ -118,6 +122,27 @@ impl Calibration {
             self.goals.iter().zip(&values).filter_map(|(goal, value)| Some((value / goal.aim? - 1.0).powi(2).min(1.0)));
         let error = misses.sum::<f64>() + AIM_WEIGHT * off.sum::<f64>() + unmet(&lab, source)?;
         Ok(Fit { settings: settings.to_vec(), values, error })
+    }
+
+    /// The settings with two values changed by one step each.
+    fn pairs(&self, here: &[Setting]) -> Vec<Vec<Setting>> {
+        let steps = |at: usize| {
+            let (name, values) = self.grid[at];
+            let now = values.iter().position(|&value| value == here[at].1);
+            let beside = now.map_or([None; 2], |now| [now.checked_sub(1), Some(now + 1)]);
+            beside.into_iter().flatten().filter_map(move |step| Some((name, *values.get(step)?)))
+        };
+        let mut pairs = Vec::new();
+        for first in 0..if self.in_pairs { here.len() } else { 0 } {
+            for second in first + 1..here.len() {
+                for (one, other) in steps(first).flat_map(|one| steps(second).map(move |other| (one, other))) {
+                    let mut settings = here.to_vec();
+                    (settings[first], settings[second]) = (one, other);
+                    pairs.push(settings);
+                }
+            }
+        }
+        pairs
     }
 
     /// Searches the grid from several starts. One setting changes at a time, until no single change is an improvement.
@@ -150,6 +175,10 @@ impl Calibration {
                     }
                     here = fit.as_ref().map_or(here, |fit| fit.settings.clone());
                 }
+                for settings in self.pairs(&here) {
+                    fit = better(fit, evaluate(settings));
+                }
+                here = fit.as_ref().map_or(here, |fit| fit.settings.clone());
                 if here == before {
                     break;
                 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bimetal_core::device;
 use bimetal_core::profile::{CurvePlan, Profile};
-use bimetal_core::replay::{Arrivals, Plan};
+use bimetal_core::replay::{Arrivals, Fill, Plan};
 use bimetal_core::report::{TraceFacts, WearFigures};
 
 use crate::claim::StandIn;
@@ -58,6 +58,8 @@ pub struct Fitted {
     pub workload: &'static str,
     /// Settings in addition to those of the first stand-in, or overriding them.
     pub settings: &'static [(&'static str, &'static str)],
+    /// Settings of a quick run; `None` for those of the first stand-in.
+    pub quick: Option<&'static [(&'static str, &'static str)]>,
 }
 
 impl Source {
@@ -69,7 +71,8 @@ impl Source {
     /// The workload and its settings.
     fn generator(&self, scale: Scale, stand_in: StandIn) -> (&'static str, Vec<(String, String)>) {
         let fitted = self.fitted(stand_in);
-        let quick = if scale == Scale::Quick { self.quick } else { &[] };
+        let quick = fitted.and_then(|fitted| fitted.quick).unwrap_or(self.quick);
+        let quick = if scale == Scale::Quick { quick } else { &[] };
         let mut settings: Vec<(String, String)> = Vec::new();
         for &(key, value) in self.settings.iter().chain(fitted.map_or(&[][..], |fitted| fitted.settings)).chain(quick) {
             settings.retain(|(known, _)| known != key);
@@ -130,9 +133,9 @@ impl Experiment {
         self
     }
 
-    /// The device is new instead of filled.
-    pub fn fresh(mut self) -> Self {
-        self.plan.fill = false;
+    /// Sets the data on the device before the replay.
+    pub fn fill(mut self, fill: Fill) -> Self {
+        self.plan.fill = fill;
         self
     }
 
@@ -157,8 +160,8 @@ impl Experiment {
         if self.plan.measured_passes != self.plan.passes {
             command += &format!(" --measure {}", self.plan.measured_passes);
         }
-        if !self.plan.fill {
-            command += " --no-fill";
+        if self.plan.fill != default.fill {
+            command += &format!(" --fill {}", self.plan.fill);
         }
         if self.plan.intervals > 0 {
             command += &format!(" --intervals {}", self.plan.intervals);
@@ -457,7 +460,7 @@ mod tests {
             workload: "w",
             settings: &[("requests", "100"), ("used", "8GiB"), ("span", "9GiB")],
             quick: &[("requests", "7"), ("used", "1GiB")],
-            calibrated: Some(Fitted { workload: "v", settings: &[("theta", "1"), ("used", "6GiB")] }),
+            calibrated: Some(Fitted { workload: "v", settings: &[("theta", "1"), ("used", "6GiB")], quick: None }),
         };
         let command =
             |scale, stand_in| source.command(scale, stand_in).replace("bimetal generate ", "").replace("--set ", "");

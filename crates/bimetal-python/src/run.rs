@@ -107,12 +107,13 @@ fn compare_schemes(
     arrivals: Option<&str>,
     repeat: u32,
     measure: u32,
-    fill: bool,
+    fill: &str,
     intervals: u32,
     seeds: u32,
     jobs: usize,
 ) -> PyResult<Comparison> {
     let arrivals = arrivals.map(arrivals::parse).transpose().map_err(|text| exception(py, "SettingError", &text))?;
+    let fill = fill.parse().map_err(|text: String| exception(py, "SettingError", &text))?;
     let plan = Plan { passes: repeat, measured_passes: measure, fill, intervals, ..Plan::default() };
     let replays = Replays::of(plan, arrivals, &trace.workload.facts);
     let errand = Arc::new(Errand::default());

@@ -16,7 +16,7 @@ use bimetal_core::media::{Faults, SimMedia, SimRegion, Volume};
 use bimetal_core::part::hit_curve::HitCurve;
 use bimetal_core::part::reuse_tracker::{ReuseTracker, Touch};
 use bimetal_core::profile::{CurvePlan, Profile};
-use bimetal_core::replay::{self, Plan};
+use bimetal_core::replay::{self, Fill, Plan};
 use bimetal_core::request::{PAGE_BYTES, Request};
 use bimetal_core::save::Save;
 use bimetal_core::scheme::{self, Metrics, RegionShape, Regions, SCHEMES, Scheme, SchemeSpec, Shape};
@@ -132,7 +132,13 @@ fn replay_seconds(spec: &SchemeSpec, set: &[(&str, &str)], pages: u32, requests:
     let plan = Plan::default();
     replay::run(&mut media, &mut scheme, requests, &plan, &mut replay::to_the_end);
     seconds(|| {
-        replay::run(&mut media, &mut scheme, requests, &Plan { fill: false, ..plan.clone() }, &mut replay::to_the_end)
+        replay::run(
+            &mut media,
+            &mut scheme,
+            requests,
+            &Plan { fill: Fill::None, ..plan.clone() },
+            &mut replay::to_the_end,
+        )
     })
 }
 

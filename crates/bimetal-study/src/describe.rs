@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bimetal_core::device::Device;
+use bimetal_core::replay::Fill;
 use bimetal_core::report::TraceFacts;
 
 use crate::arrivals;
@@ -49,7 +50,11 @@ pub fn replay(comparison: &Comparison) -> Vec<String> {
     lines.push(format!(
         "replay: {}; devices {} before",
         how(comparison),
-        if replay.filled { "filled" } else { "erased" }
+        match replay.fill.parse() {
+            Ok(Fill::None) => "erased",
+            Ok(Fill::Trace) => "filled with the extents of the trace",
+            Ok(Fill::Device) | Err(_) => "filled",
+        }
     ));
     let advice = match replay.passes {
         _ if turnover >= STEADY_TURNOVER => "",

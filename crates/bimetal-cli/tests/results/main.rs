@@ -191,7 +191,7 @@ fn settings_seeds_and_devices_reach_the_simulation() {
     let usual = mean(&[]);
     assert!(mean(&["--set", "slow.spare=100%"]) < usual);
     assert!(mean(&["--set", "slow.program_us=1600"]) > usual);
-    assert!(mean(&["--no-fill"]) < usual);
+    assert!(mean(&["--fill", "none"]) < usual);
     assert_ne!(mean(&["--set", "gc_free_blocks=3"]), usual);
     let configured = ["--set", "slow.spare=50%", "--seed", "9", "--schemes", "pagemap"];
     let configured = bench.json(&[&["compare", &trace, "--device", "bare-dies"], &configured[..]].concat());
@@ -288,7 +288,7 @@ fn addresses_move_only_where_they_must() {
     let trace = bench.small_trace(100);
     let compacted = |arguments: &[&str]| {
         let all: Vec<&str> =
-            ["compare", "--schemes", "pagemap", "--no-fill"].iter().chain(arguments).copied().collect();
+            ["compare", "--schemes", "pagemap", "--fill", "none"].iter().chain(arguments).copied().collect();
         bench.json(&all)["addresses"].clone()
     };
     let far = compacted(&["far.spc", "--device", "chang-c3"]);
@@ -312,7 +312,7 @@ fn every_preset_runs() {
         // Some devices are for any scheme.
         let own = device["device"]["scheme"].as_str();
         let scheme: &[&str] = if own.is_none() { &["--scheme", "pagemap"] } else { &[] };
-        let words = ["replay", &trace, "--device", name, "--no-fill"];
+        let words = ["replay", &trace, "--device", name, "--fill", "none"];
         let result = &bench.json(&[&words, fit, scheme].concat())["results"][0];
         assert_eq!(result["device"]["name"], name);
         assert_eq!(result["scheme"], own.unwrap_or("pagemap"));

@@ -311,7 +311,7 @@ fn devices_that_are_too_small_are_refused_with_the_reason() {
     let slc = |blocks| region("chang-slc", 16, blocks);
     assert_eq!(build("chang", vec![slc(4), mlc(66)], &[]), "");
     assert!(build("chang", vec![slc(3), mlc(66)], &[]).contains("at least 4 fast blocks"));
-    assert!(build("chang", vec![slc(9), mlc(66)], &[("k", "8")]).contains("at most 7"));
+    assert!(build("chang", vec![slc(9), mlc(66)], &[("k", "8")]).contains("above 7, the most for 9 blocks"));
     assert!(build("density-control", vec![slc(90)], &[]).contains("no SLC mode"));
     assert!(build("density-control", vec![mlc(70)], &[("budget", "1MiB")]).contains("take"));
 }

@@ -4,7 +4,7 @@ use crate::support::mixed_requests;
 use allocation_counter::measure;
 use bimetal_core::device::{Resolved, Template};
 use bimetal_core::media::SimMedia;
-use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
+use bimetal_core::replay::{self, Arrivals, Fill, Outcome, Plan};
 use bimetal_core::request::Request;
 use bimetal_core::scheme::{SCHEMES, SchemeSpec};
 
@@ -49,7 +49,7 @@ fn a_controller_allocates_nothing_for_a_request() {
     let plan =
         Plan { arrivals: Arrivals::Closed { depth: 8 }, controller: resolved.controller.clone(), ..Plan::default() };
     replay::run(&mut media, scheme.as_mut(), &requests, &plan, &mut replay::to_the_end);
-    let plan = Plan { fill: false, ..plan };
+    let plan = Plan { fill: Fill::None, ..plan };
     let mut allocated = |count: usize| {
         let mut run = || replay::run(&mut media, scheme.as_mut(), &requests[..count], &plan, &mut replay::to_the_end);
         measure(|| drop(run())).count_total

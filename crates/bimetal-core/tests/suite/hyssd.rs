@@ -5,7 +5,7 @@ use crate::support::{region, shape};
 use bimetal_core::chip::Cell;
 use bimetal_core::ledger::Row;
 use bimetal_core::media::{Cause, FlashOp, SimMedia, SimRegion};
-use bimetal_core::replay::{self, Outcome, Plan};
+use bimetal_core::replay::{self, Fill, Outcome, Plan};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
 use bimetal_core::workload;
@@ -41,7 +41,7 @@ const PLAN: Plan = Plan {
     arrivals: replay::Arrivals::Closed { depth: 1 },
     passes: 1,
     measured_passes: 1,
-    fill: true,
+    fill: Fill::Device,
     intervals: 0,
     idle_after_ns: 0,
 };
@@ -143,7 +143,7 @@ fn the_utilisation_follows_the_hot_set() {
     }
 }
 
-/// The second interpretation: pages that are written once bypass the fast SSD.
+/// The second reading: pages that are written once bypass the fast SSD.
 #[test]
 fn what_is_written_once_goes_to_the_slow_ssd() {
     let (_, regions) = &devices()[0];

@@ -2,7 +2,7 @@
 
 use bimetal_core::chip;
 use bimetal_core::media::{Cause, CellMode, Faults, FlashOp, SimMedia, SimRegion};
-use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
+use bimetal_core::replay::{self, Arrivals, Fill, Outcome, Plan};
 use bimetal_core::report::{RegionDescription, Report, TraceFacts};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme;
@@ -73,7 +73,7 @@ fn request_us(mode: CellMode) -> f64 {
 
 /// An erased drive, one request after the other.
 fn fresh(intervals: u32) -> Plan {
-    Plan { fill: false, intervals, ..Plan::default() }
+    Plan { fill: Fill::None, intervals, ..Plan::default() }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use bimetal_study::StudyError;
 /// The result of `examples/calibrate.rs`.
 pub(super) const FITTED_PHONE: Fitted = Fitted {
     workload: "mixture",
+    quick: None,
     settings: &[
         ("trace", "phone"),
         ("warm_share", "0.75"),
@@ -27,6 +28,7 @@ pub(super) const FITTED_PHONE: Fitted = Fitted {
 };
 pub(super) const FITTED_PC: Fitted = Fitted {
     workload: "mixture",
+    quick: None,
     settings: &[
         ("trace", "pc"),
         ("small_share", "0.18"),
@@ -39,6 +41,7 @@ pub(super) const FITTED_PC: Fitted = Fitted {
 };
 pub(super) const FITTED_IOZONE: Fitted = Fitted {
     workload: "mixture",
+    quick: None,
     settings: &[
         ("trace", "iozone"),
         ("small_share", "0.001"),
@@ -160,11 +163,12 @@ const GOALS: &[Goal] = &[CHIPS, EIGHT_BY_SIZE, SIXTY_FOUR_TIME, EIGHT_ERASES];
 
 /// The fits.
 pub(super) const CALIBRATIONS: &[Calibration] = &[
-    Calibration { source: &PHONE, grid: OF_A_DISK, goals: GOALS },
-    Calibration { source: &PC, grid: OF_A_DISK, goals: GOALS },
+    Calibration { source: &PHONE, grid: OF_A_DISK, in_pairs: false, goals: GOALS },
+    Calibration { source: &PC, grid: OF_A_DISK, in_pairs: false, goals: GOALS },
     Calibration {
         source: &IOZONE,
         grid: OF_IOZONE,
+        in_pairs: false,
         goals: &[LOCALITY, CHIPS, EIGHT_BY_SIZE, EIGHT_ERASES, SIXTY_FOUR_ON_IOZONE],
     },
 ];

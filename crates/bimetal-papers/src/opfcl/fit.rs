@@ -18,22 +18,27 @@ use bimetal_study::StudyError;
 /// The result of `examples/calibrate.rs`.
 pub(super) const FITTED_FINANCIAL: Fitted = Fitted {
     workload: "financial",
+    quick: None,
     settings: &[("settled", "false"), ("popular_share", "1"), ("popularity", "0.6"), ("recency", "1.2")],
 };
 pub(super) const FITTED_HOME: Fitted = Fitted {
     workload: "home",
+    quick: None,
     settings: &[("settled", "false"), ("popular_share", "0.3"), ("popularity", "0"), ("recency", "2")],
 };
 pub(super) const FITTED_SEARCH: Fitted = Fitted {
     workload: "search",
+    quick: None,
     settings: &[("settled", "true"), ("popular_share", "1"), ("popularity", "0"), ("recency", "1.2")],
 };
 pub(super) const FITTED_EXCHANGE: Fitted = Fitted {
     workload: "exchange",
+    quick: None,
     settings: &[("settled", "true"), ("popular_share", "0.3"), ("popularity", "0.6"), ("recency", "0.8")],
 };
 pub(super) const FITTED_MSN: Fitted = Fitted {
     workload: "msn",
+    quick: None,
     settings: &[("settled", "true"), ("popular_share", "0.7"), ("popularity", "0"), ("recency", "0.8")],
 };
 
@@ -166,11 +171,26 @@ const LOCALITIES: &[(&str, &[&str])] = &[
 
 /// The fits.
 pub(super) const CALIBRATIONS: &[Calibration] = &[
-    Calibration { source: &super::FINANCIAL, grid: LOCALITIES, goals: goals!(ON_FINANCIAL, 60.0, 14.0) },
-    Calibration { source: &super::HOME, grid: LOCALITIES, goals: goals!(ON_HOME, 50.0, 80.0, HOME_BEST, HOME_HITS) },
-    Calibration { source: &super::SEARCH, grid: LOCALITIES, goals: SEARCH_GOALS },
-    Calibration { source: &super::EXCHANGE, grid: LOCALITIES, goals: goals!(ON_EXCHANGE, 70.0, 120.0) },
-    Calibration { source: &super::MSN, grid: LOCALITIES, goals: goals!(ON_MSN, 80.0, 120.0) },
+    Calibration {
+        source: &super::FINANCIAL,
+        grid: LOCALITIES,
+        in_pairs: false,
+        goals: goals!(ON_FINANCIAL, 60.0, 14.0),
+    },
+    Calibration {
+        source: &super::HOME,
+        grid: LOCALITIES,
+        in_pairs: false,
+        goals: goals!(ON_HOME, 50.0, 80.0, HOME_BEST, HOME_HITS),
+    },
+    Calibration { source: &super::SEARCH, grid: LOCALITIES, in_pairs: false, goals: SEARCH_GOALS },
+    Calibration {
+        source: &super::EXCHANGE,
+        grid: LOCALITIES,
+        in_pairs: false,
+        goals: goals!(ON_EXCHANGE, 70.0, 120.0),
+    },
+    Calibration { source: &super::MSN, grid: LOCALITIES, in_pairs: false, goals: goals!(ON_MSN, 80.0, 120.0) },
 ];
 
 /// The fits compared with their goals.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bimetal_core::model::wear_balance::{self, RelativeWear, WearCompare};
 
 use super::{
-    AT_FIN1, AT_TEST1, Before, Measure, TRACES, Trial, WLAFTL, by_trace, each, erases, mlc_erases, on_all_traces, phi,
-    slc_erases,
+    AT_FIN1, AT_TEST1, Before, Measure, SOURCES, TRACES, Trial, WLAFTL, by_trace, divisor, each, erases, mlc_erases,
+    on_all_traces, phi, slc_erases,
 };
 use crate::Drawn;
-use crate::claim::Kind;
+use crate::claim::{Kind, StandIn};
 use crate::finding::{Finding, row};
 use crate::lab::Lab;
 use bimetal_study::StudyError;
@@ -20,7 +20,7 @@ use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) slc_erases: u64,
-    mlc_erases: u64,
+    pub(super) mlc_erases: u64,
     /// The printed value.
     phi: f64,
 }
@@ -40,7 +40,7 @@ pub(super) const TABLE_3: [[Cell; 4]; TRACES] = [
 ];
 
 /// The columns of table 3.
-const COLUMNS: [Trial; 4] = [
+pub(super) const COLUMNS: [Trial; 4] = [
     Trial::new("static 4 KB", "wlaftl-static", &[("threshold", "4KiB")]),
     Trial::new("static 8 KB", "wlaftl-static", &[("threshold", "8KiB")]),
     Trial::new("static 16 KB", "wlaftl-static", &[("threshold", "16KiB")]),
@@ -81,9 +81,10 @@ fn is_in_step(entry: &Entry) -> bool {
 
 /// Table 3.
 pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let runs = [Before::New, Before::Filled].map(|before| COLUMNS.map(|run| run.on(before))).concat();
+    let states = Before::asked(lab);
+    let runs: Vec<Trial> = states.iter().flat_map(|&before| COLUMNS.map(|run| run.on(before))).collect();
     let entries = on_all_traces(lab, &runs)?;
-    let (new, filled) = entries.split_at(COLUMNS.len());
+    let by_state: Vec<_> = states.iter().copied().zip(entries.chunks(COLUMNS.len())).collect();
     let cells = TABLE_3.as_flattened();
     let following = cells.iter().filter(|cell| cell.follows()).count();
     let equal_in_paper = TABLE_3.iter().filter(|cells| cells[DYNAMIC].is_in_step()).count();
@@ -104,25 +105,46 @@ pub(super) fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         )
         .of_kind(Kind::Arithmetic),
     ];
-    findings.extend(of_wear(new, Before::New));
-    findings.extend(of_wear(filled, Before::Filled).into_iter().map(|finding| finding.of_kind(Kind::Ours)));
-    let by_paper = |runs: &[Vec<Arc<Entry>>]| {
-        let erased = each(&runs[DYNAMIC], slc_erases);
-        row(erased.iter().zip(TABLE_3).map(|(ours, paper)| ours / paper[DYNAMIC].slc_erases as f64))
-    };
-    findings.push(Finding::not_judged(
-        "the erase counts themselves",
-        "table 3",
-        format!("WLAFTL's of SLC by the paper's: new {}; filled {}", by_paper(new), by_paper(filled)),
-        "the stand-ins' sizes of writes are derived from them",
-    ));
+    for &(before, runs) in &by_state {
+        let kind = if before == Before::AsJudged { Kind::Result } else { Kind::Ours };
+        findings.extend(of_wear(runs, before).into_iter().map(|finding| finding.of_kind(kind)));
+    }
+    findings.push(counts(lab, &by_state));
     Ok(Drawn {
         caption: "Φ is the larger share of life used by the smaller; 1 is ideal. The paper's counts are near those of a new \
                   device and far below those of a filled one, where MLC has 7 % of spare area and collects all the time."
             .into(),
-        plots: [(new, Before::New), (filled, Before::Filled)].into_iter().flat_map(|(runs, on)| plots(runs, on)).collect(),
+        plots: by_state.iter().flat_map(|(before, runs)| plots(runs, before.device(lab))).collect(),
         findings,
     })
+}
+
+/// The erase counts of WLAFTL's own column, to which no stand-in is fitted. The first stand-ins were made without the
+/// sizes of their data, on which the counts depend.
+fn counts(lab: &Lab<'_>, by_state: &[(Before, &[Vec<Arc<Entry>>])]) -> Finding {
+    const CLAIM: &str = "WLAFTL's own erase counts";
+    const EXPECTED: &str = "table 3, both regions within 15 % on most traces";
+    let divisor = f64::from(divisor(lab, SOURCES[0]));
+    let by_paper = |runs: &[Vec<Arc<Entry>>], measure: Measure, printed: fn(&Cell) -> u64| -> Vec<f64> {
+        let erased = each(&runs[DYNAMIC], measure);
+        erased.iter().zip(TABLE_3).map(|(ours, paper)| ours * divisor / printed(&paper[DYNAMIC]) as f64).collect()
+    };
+    let of =
+        |runs| [by_paper(runs, slc_erases, |cell| cell.slc_erases), by_paper(runs, mlc_erases, |cell| cell.mlc_erases)];
+    let told = |[slc, mlc]: [Vec<f64>; 2]| format!("by the paper's SLC {}, MLC {}", row(slc), row(mlc));
+    if lab.stand_in() == StandIn::First {
+        let states = by_state.iter().map(|(before, runs)| format!("{}: {}", before.device(lab), told(of(runs))));
+        let states: Vec<_> = states.collect();
+        let reason = "the first stand-ins have no data on how much of the address space the traces use";
+        return Finding::not_judged(CLAIM, EXPECTED, states.join("; "), reason);
+    }
+    let ratios = of(by_state[0].1);
+    let near = |at: usize| ratios.iter().all(|by_paper| (by_paper[at] - 1.0).abs() <= 0.15);
+    let held = (0..TRACES).filter(|&at| near(at)).count();
+    Finding::fact(CLAIM, EXPECTED, held * 2 > TRACES, format!("on {held} of {TRACES}: {}", told(ratios))).unless_calibrated(
+        "while MLC is worn more, writes of 64 KB go to SLC; with a threshold of at most 16 KB SLC erases are 0.76 to 1.10 and \
+         MLC erases 1.03 to 1.50 of the paper's, so that the paper's lie between the two",
+    )
 }
 
 /// Findings from table 3 on wear.
@@ -141,7 +163,7 @@ fn of_wear(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Finding> {
     let (fixed_test1, dynamic_test1) = (fixed[AT_TEST1], dynamic[AT_TEST1]);
     // Without erases of MLC, Φ is undefined for both.
     let alike = (dynamic_test1 / fixed_test1 - 1.0).abs() < 0.01 || (fixed_test1.is_nan() && dynamic_test1.is_nan());
-    let on = |new, filled| if before == Before::New { new } else { filled };
+    let on = |new, filled| if before == Before::AsJudged { new } else { filled };
     vec![
         Finding::fact(
             on("Φ below that of a static 4 KB, but on Test1", "Φ below that of a static 4 KB, but on Test1; filled device"),
@@ -173,6 +195,10 @@ fn of_wear(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Finding> {
             "1.02 to 1.51",
             near_one == TRACES - 1,
             row(dynamic.iter().copied()),
+        )
+        .unless_calibrated(
+            "Fin1 is 0.05 above the paper's largest; on Test2 a threshold of up to 1 MB admits everything, so that SLC stays \
+             ahead; with at most 16 KB and exact comparison it is 1.12 there and 1.15 on Fin1, but 1.91 on Iotrace2",
         ),
         Finding::fact(
             on(
@@ -197,7 +223,7 @@ fn of_wear(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Finding> {
 }
 
 /// Φ and erases, beside the paper's values.
-fn plots(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Plot> {
+fn plots(runs: &[Vec<Arc<Entry>>], device: &str) -> Vec<Plot> {
     let plot = |what: &str, unit: &str, measured: Measure, printed: fn(&Cell) -> f64| {
         let ours = COLUMNS
             .iter()
@@ -207,7 +233,7 @@ fn plots(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Plot> {
             Series::of_paper_by_name(run.name, by_trace(TABLE_3.iter().map(|cells| printed(&cells[column]))))
         });
         Plot {
-            title: format!("{what}, {} device", before.name()),
+            title: format!("{what}, {device}"),
             kind: PlotKind::Bars,
             x: Axis::linear("trace"),
             y: Axis::logarithmic(unit),

@@ -88,10 +88,20 @@ bimetal_core::parameters! {
         pub requests: u64 = 10_000_000, in 1..=1_000_000_000;
         /// Bytes of the address space: 2 GB of MLC with 7 % in reserve.
         pub span: ByteSize = ByteSize(1904 << 20);
-        /// Divides `span`; request sizes and number stay.
+        /// Divides the address space and the length of the trace; request sizes stay.
         pub scale: u32 = 1, in 1..=128;
         /// Exponent of the popularity of data written in requests of up to 16 KB.
         pub theta: f64 = 0.99, in 0.0..=4.0;
+        /// Share of the address space that has data, from its beginning.
+        pub footprint: f64 = 1.0, in 0.01..=1.0;
+        /// Space of the data written in requests of up to 16 KB, relative to their part in proportion to the bytes.
+        pub small_space: f64 = 1.0, in 0.001..=1.0;
+        /// Blocks of SLC that were written before the first was erased: their bytes are in writes of up to 4 KB.
+        pub free_slc_blocks: u32 = 0, in 0..=4096;
+        /// Bytes written in requests of up to 16 KB, relative to those that follow from table 3.
+        pub small_bytes: f64 = 1.0, in 0.1..=10.0;
+        /// Bytes written in larger requests, relative to those that follow from table 3.
+        pub large_bytes: f64 = 1.0, in 0.1..=10.0;
         /// Mean time between arrivals in microseconds.
         pub interval_us: f64 = 10_000.0, in 0.0..=1e9;
     }
@@ -104,6 +114,10 @@ struct Known {
     /// Table 3: blocks of MLC erased at 16 KB.
     mlc_erases: u32,
     row: Row,
+    /// Blocks of SLC that were written before the first was erased.
+    free_slc_blocks: u32,
+    /// Written bytes by erased bytes, for writes of up to 16 KB and for larger ones.
+    written_by_erased: (f64, f64),
 }
 
 /// The row of table 2.
@@ -120,7 +134,10 @@ enum Row {
 impl Name {
     fn known(self) -> Known {
         let legible = |requests, write_share, mean_kib| Row::Legible { requests, write_share, mean_kib };
-        let known = |slc_erases, mlc_erases, row| Known { slc_erases, mlc_erases, row };
+        let known = |slc_erases, mlc_erases, row| {
+            let (free_slc_blocks, written_by_erased) = (0, (1.0, 1.0));
+            Known { slc_erases, mlc_erases, row, free_slc_blocks, written_by_erased }
+        };
         match self {
             Self::Fin1 => {
                 let (writes, reads) = (4_099_354, 1_235_633);
@@ -136,6 +153,11 @@ impl Name {
     }
 }
 
+/// Largest KiB of a write that is small: the largest static threshold.
+const SMALL_KIB: u64 = 16;
+/// Bytes of contiguous large data.
+const EXTENT: u64 = 1 << 20;
+
 /// KiB of an SLC block and of an MLC block (table 1).
 const SLC_BLOCK: f64 = 128.0;
 const MLC_BLOCK: f64 = 512.0;
@@ -143,8 +165,10 @@ const MLC_BLOCK: f64 = 512.0;
 impl Known {
     /// KiB written by writes of up to 4, 8 and 16 KiB and by larger ones.
     fn written_kib(&self) -> [f64; 4] {
-        let [to_4, to_8, to_16] = self.slc_erases.map(|erases| f64::from(erases) * SLC_BLOCK);
-        [to_4, to_8 - to_4, to_16 - to_8, f64::from(self.mlc_erases) * MLC_BLOCK]
+        let (small, large) = self.written_by_erased;
+        let [to_4, to_8, to_16] =
+            self.slc_erases.map(|erases| f64::from(erases + self.free_slc_blocks) * SLC_BLOCK * small);
+        [to_4, to_8 - to_4, to_16 - to_8, f64::from(self.mlc_erases) * MLC_BLOCK * large]
     }
 
     /// Mean KiB of writes of up to 4 KiB.
@@ -185,14 +209,34 @@ impl Known {
         }
     }
 
-    fn classes(&self, theta: f64) -> Vec<Class> {
+    /// The classes on `data_bytes` of data. Small data have less space than their part in proportion to the bytes if
+    /// `small_space` is below 1; large data have the rest.
+    fn classes(&self, theta: f64, small_space: f64, data_bytes: u64) -> Vec<Class> {
         let writes = self.writes();
         let all: f64 = writes.iter().map(|&(_, writes)| writes).sum();
+        let small_mtbw = (small_space < 1.0).then(|| whole(small_space * data_bytes as f64));
         let class = |&(kib, writes): &(u64, f64)| {
-            let (extent, order) = if kib > 16 { (1 << 20, Order::InTurn) } else { (16 << 10, Order::Popular(theta)) };
-            Class { size: kib << 10, share: writes / all, mtbw: None, extent, order }
+            let (extent, order, mtbw) = if kib > SMALL_KIB {
+                (EXTENT, Order::InTurn, None)
+            } else {
+                (16 << 10, Order::Popular(theta), small_mtbw)
+            };
+            Class { size: kib << 10, share: writes / all, mtbw, extent, order }
         };
-        writes.iter().filter(|&&(_, writes)| writes > 0.0).map(class).collect()
+        let mut classes: Vec<Class> = writes.iter().filter(|&&(_, writes)| writes > 0.0).map(class).collect();
+        if let Some(first) = classes.first_mut() {
+            // Without large data the largest of the small ones have the rest.
+            first.mtbw = None;
+        }
+        classes
+    }
+}
+
+impl Parameters {
+    /// Facts about the trace, with the bytes of these parameters.
+    fn known(&self) -> Known {
+        let Self { free_slc_blocks, small_bytes, large_bytes, .. } = *self;
+        Known { free_slc_blocks, written_by_erased: (small_bytes, large_bytes), ..self.trace.known() }
     }
 }
 
@@ -202,7 +246,7 @@ fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError>
     fn bytes(profile: &Profile, sectors: std::ops::RangeInclusive<u32>) -> Option<f64> {
         share(writes_of(profile, sectors).1, profile.writes.bytes)
     }
-    let known = Parameters::parse(settings)?.trace.known();
+    let known = Parameters::parse(settings)?.known();
     let mut targets = Vec::new();
     if let Row::Legible { write_share, mean_kib, .. } = known.row {
         let row = |name, published, measure| {
@@ -233,14 +277,23 @@ fn targets(settings: &[(String, String)]) -> Result<Vec<Target>, ParameterError>
 /// # Errors
 /// An address space that is too small.
 pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
-    let Parameters { trace, requests, span, scale, theta, interval_us } = *parameters;
-    let known = trace.known();
+    let known = parameters.known();
+    let small_kib = known.small_kib();
+    if !(2.0..=4.0).contains(&small_kib) {
+        return Err(format!(
+            "with `small_bytes={}` and `large_bytes={}`, writes of up to 4 KB would have {small_kib:.2} KB on average for \
+             the mean of table 2; they have 2 to 4",
+            parameters.small_bytes, parameters.large_bytes
+        ));
+    }
+    let scale = u64::from(parameters.scale);
+    let span = whole((parameters.span.0 / scale) as f64 * parameters.footprint);
     let profile = rewrites::Profile {
-        requests: requests.min(known.requests()),
-        span: span.0 / u64::from(scale),
+        requests: parameters.requests.min(known.requests() / scale),
+        span,
         read_share: 1.0 - known.write_share(),
-        interval_us,
-        classes: &known.classes(theta),
+        interval_us: parameters.interval_us,
+        classes: &known.classes(parameters.theta, parameters.small_space, span),
     };
     Ok(Box::new(Rewrites::new(profile, seed)?))
 }

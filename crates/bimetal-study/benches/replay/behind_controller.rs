@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bimetal_core::controller;
 use bimetal_core::media::SimMedia;
-use bimetal_core::replay::{self, Arrivals, Plan};
+use bimetal_core::replay::{self, Arrivals, Fill, Plan};
 use bimetal_core::scheme::{self, SchemeSpec, Shape};
 use bimetal_core::units::ByteSize;
 
@@ -44,7 +44,7 @@ fn with_and_without(case: &Case, spec: &SchemeSpec) -> [f64; 2] {
         let mut scheme = scheme::build::<SimMedia>(spec.name, &shape, &[]).expect("the device suits the scheme");
         let mut media = SimMedia::new(&regions, 1).with_disks(&volumes(case, spec));
         replay::run(&mut media, &mut *scheme, &ageing, &plan, &mut replay::to_the_end);
-        (media, scheme, Plan { fill: false, ..plan })
+        (media, scheme, Plan { fill: Fill::None, ..plan })
     });
     let mut least = [f64::INFINITY; 2];
     for _ in 0..ROUNDS {

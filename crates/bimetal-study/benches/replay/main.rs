@@ -27,7 +27,7 @@ mod case;
 use std::time::Instant;
 
 use bimetal_core::media::{FlashOp, SimMedia, Simulation};
-use bimetal_core::replay::{self, Outcome, Plan};
+use bimetal_core::replay::{self, Fill, Outcome, Plan};
 use bimetal_core::scheme::{self, SCHEMES, SchemeSpec};
 
 use bare::bare;
@@ -59,7 +59,7 @@ fn simulate(case: &Case, spec: &SchemeSpec) -> Measured {
         &mut media,
         &mut *scheme,
         &measured,
-        &Plan { fill: false, ..Plan::default() },
+        &Plan { fill: Fill::None, ..Plan::default() },
         &mut replay::to_the_end,
     );
     Measured { outcome, seconds: started.elapsed().as_secs_f64(), bytes: memory.bytes_current }

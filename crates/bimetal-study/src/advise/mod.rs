@@ -158,7 +158,7 @@ pub fn replay(
         let what = format!("{measure} of {repeat} passes cannot be measured; hint: `--measure` is at most `--repeat`");
         return Err(AdviceError::Refused(what));
     }
-    Ok(Replay { arrivals: arrivals::name(arrivals), repeat, measure, fill: true })
+    Ok(Replay { arrivals: arrivals::name(arrivals), repeat, measure, ..Replay::default() })
 }
 
 fn usual_passes(workload: &Workload, logical_bytes: u64) -> (u32, u32) {

@@ -63,8 +63,8 @@ pub struct ReplayFacts {
     pub passes: u32,
     /// Number of last passes that were measured.
     pub measured_passes: u32,
-    /// Whether the devices were filled first.
-    pub filled: bool,
+    /// Data on the devices before the first pass: `device`, `trace` or `none`.
+    pub fill: String,
 }
 
 /// Runs every prepared device, at most `jobs` replays at once; 0 means one for each processor. The main replay runs
@@ -97,7 +97,7 @@ pub fn run(
             service: replays.is_service() || replays.service.is_some(),
             passes: plan.passes,
             measured_passes: plan.measured_passes,
-            filled: plan.fill,
+            fill: plan.fill.to_string(),
         },
         warnings,
         results,

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use bimetal_core::device::Resolved;
-use bimetal_core::replay::{self, Plan};
+use bimetal_core::replay::{self, Fill, Plan};
 use bimetal_core::report::{self, Report, TraceFacts};
 use bimetal_core::request::{Request, SECTOR_BYTES};
 use bimetal_core::units::Nanos;
@@ -26,17 +26,15 @@ pub fn entry(
 ) -> Result<Entry, StudyError> {
     let mut media = resolved.media();
     let mut scheme = resolved.build().map_err(bimetal_core::device::DeviceError::from)?;
-    if plan.fill {
-        // The fill runs separately, so that only the passes are timed.
-        replay::run(&mut media, scheme.as_mut(), &[], &Plan { intervals: 0, ..plan.clone() }, &mut replay::to_the_end);
-    }
+    // The fill runs separately, so that only the passes are timed.
+    replay::fill(&mut media, scheme.as_mut(), requests, plan.fill);
     let start = Instant::now();
     let mut flow = ControlFlow::Continue(());
     let mut watched = |requests| {
         flow = served(requests);
         flow
     };
-    let plan_of_passes = Plan { fill: false, controller: resolved.controller.clone(), ..plan.clone() };
+    let plan_of_passes = Plan { fill: Fill::None, controller: resolved.controller.clone(), ..plan.clone() };
     let outcome = replay::run(&mut media, scheme.as_mut(), requests, &plan_of_passes, &mut watched);
     let wall_s = start.elapsed().as_secs_f64();
     if flow.is_break() {

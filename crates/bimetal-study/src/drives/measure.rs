@@ -11,7 +11,7 @@ use bimetal_core::ledger::Row;
 use bimetal_core::media::{FlashOp, SimMedia};
 use bimetal_core::part::random;
 use bimetal_core::part::real::whole;
-use bimetal_core::replay::{self, Arrivals, Outcome, Plan};
+use bimetal_core::replay::{self, Arrivals, Fill, Outcome, Plan};
 use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 use bimetal_core::scheme::{self, Regions, Scheme};
 use bimetal_core::units::ByteSize;
@@ -75,7 +75,7 @@ impl Bench {
     fn run(&mut self, requests: &[Request], depth: u32, intervals: u32) -> Outcome {
         let arrivals = Arrivals::Closed { depth };
         let controller = self.resolved.controller.clone();
-        let plan = Plan { arrivals, fill: false, intervals, controller, ..Plan::default() };
+        let plan = Plan { arrivals, fill: Fill::None, intervals, controller, ..Plan::default() };
         replay::run(&mut self.media, self.scheme.as_mut(), requests, &plan, &mut replay::to_the_end)
     }
 

@@ -201,8 +201,7 @@ impl Builder<'_> {
         self.text("arrivals", |row| Some(row.point.replay.arrivals.clone()));
         self.whole("repeat", |row| Some(u64::from(row.point.replay.repeat)));
         self.whole("measure", |row| Some(u64::from(row.point.replay.measure)));
-        let fill = self.rows.iter().map(|row| Some(row.point.replay.fill)).collect();
-        self.push("fill", Cells::Truth(fill));
+        self.text("fill", |row| Some(row.point.replay.fill.clone()));
     }
 
     /// A setting. Its column is numeric if it is a number in all rows that have it.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bimetal_core::device::{self, AUTO, Device};
-use bimetal_core::replay::Plan;
+use bimetal_core::replay::{Fill, Plan};
 use bimetal_core::scheme;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -62,14 +62,19 @@ pub struct Replay {
     pub repeat: u32,
     /// Number of last passes that are measured.
     pub measure: u32,
-    /// Whether the device is filled first.
-    pub fill: bool,
+    /// Data on the device before the first pass: `device`, `trace` or `none`.
+    pub fill: String,
 }
 
 impl Default for Replay {
     /// The defaults of `compare`.
     fn default() -> Self {
-        Self { arrivals: arrivals::name(Plan::default().arrivals), repeat: 1, measure: 1, fill: true }
+        Self {
+            arrivals: arrivals::name(Plan::default().arrivals),
+            repeat: 1,
+            measure: 1,
+            fill: Fill::default().to_string(),
+        }
     }
 }
 
@@ -89,7 +94,7 @@ impl Replay {
             arrivals: arrivals::parse(&self.arrivals)?,
             passes: self.repeat,
             measured_passes: self.measure,
-            fill: self.fill,
+            fill: self.fill.parse()?,
             ..Plan::default()
         })
     }
@@ -137,8 +142,8 @@ impl Point {
         if self.replay.measure != self.replay.repeat {
             option("--measure", &self.replay.measure.to_string());
         }
-        if !self.replay.fill {
-            words.push("--no-fill".into());
+        if self.replay.fill != Fill::default().to_string() {
+            option("--fill", &self.replay.fill);
         }
         let replay = command::line(words);
         let generate = self.trace.generator().map(command::line);
@@ -190,7 +195,7 @@ mod tests {
         };
         assert_ne!(changed(|point| point.scheme = "pagemap".into()), key);
         assert_ne!(changed(|point| point.trace.limit = None), key);
-        assert_ne!(changed(|point| point.replay.fill = false), key);
+        assert_ne!(changed(|point| point.replay.fill = Fill::None.to_string()), key);
         assert_ne!(changed(|point| point.device.file = Some(String::new())), key);
         assert_ne!(changed(|point| drop(point.set.pop_first())), key);
     }
@@ -202,11 +207,11 @@ mod tests {
         assert_eq!(point().command().as_deref(), Some(command));
         let mut point = point();
         point.trace.from = Origin::Generated { workload: "zipf".into(), set: BTreeMap::new(), seed: 7 };
-        point.replay = Replay { arrivals: "trace:2.5".into(), fill: false, ..Replay::default() };
+        point.replay = Replay { arrivals: "trace:2.5".into(), fill: "trace".into(), ..Replay::default() };
         point.device.name = "my device.toml".into();
         point.set.clear();
         let command = "bimetal generate zipf /dev/stdout --to bimetal --seed 7 | bimetal replay - --limit 500 \
-                       --device 'my device.toml' --scheme chang --arrivals trace:2.5 --no-fill";
+                       --device 'my device.toml' --scheme chang --arrivals trace:2.5 --fill trace";
         assert_eq!(point.command().as_deref(), Some(command));
         point.trace = TraceSource::in_memory("m");
         assert_eq!(point.command(), None);

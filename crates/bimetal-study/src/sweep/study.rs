@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
+use bimetal_core::replay::Fill;
 use bimetal_core::workload;
 use serde::Deserialize;
 use toml::Spanned;
@@ -104,7 +105,7 @@ struct ReplayTable {
     arrivals: Option<Spanned<Texts>>,
     repeat: Option<Spanned<u32>>,
     measure: Option<Spanned<u32>>,
-    fill: Option<bool>,
+    fill: Option<Spanned<String>>,
     seed: Option<u64>,
 }
 
@@ -258,9 +259,13 @@ fn replays(table: &ReplayTable) -> Result<Vec<Replay>, Wrong> {
     let repeat = table.repeat.as_ref().map_or(usual.repeat, |repeat| *repeat.get_ref());
     let measure = table.measure.as_ref().map_or(repeat, |measure| *measure.get_ref());
     let all = table.arrivals.as_ref().map_or_else(|| vec![usual.arrivals], |texts| texts.get_ref().0.clone());
+    let fill: Fill = table
+        .fill
+        .as_ref()
+        .map_or(Ok(Fill::default()), |fill| fill.get_ref().parse().map_err(|what| Wrong(fill.span(), what)))?;
     let of = |text: &String| {
         let parsed = arrivals::parse(text).map_err(|what| Wrong(span_of(table.arrivals.as_ref()), what))?;
-        let replay = Replay { arrivals: arrivals::name(parsed), repeat, measure, fill: table.fill.unwrap_or(true) };
+        let replay = Replay { arrivals: arrivals::name(parsed), repeat, measure, fill: fill.to_string() };
         let place = || span_of(table.measure.as_ref().or(table.repeat.as_ref()));
         replay.plan().map_err(|what| Wrong(place(), what))?;
         Ok(replay)

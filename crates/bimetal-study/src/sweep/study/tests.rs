@@ -88,7 +88,7 @@ fn traces_devices_and_replays_are_lists_too() {
         arrivals = [\"closed\", \"trace:2\"]
         repeat = 4
         measure = 2
-        fill = false
+        fill = 'none'
         seed = 9
         [[grids]]
         trace = [\"z\", \"a.csv\"]
@@ -102,7 +102,7 @@ fn traces_devices_and_replays_are_lists_too() {
     let from = Origin::Generated { workload: "zipf".into(), set, seed: 4 };
     assert_eq!(first.trace, TraceSource { name: "z".into(), from, limit: Some(10) });
     assert_eq!(first.device.file.as_deref(), Some(device::PRESETS[0].toml));
-    assert_eq!(first.replay, Replay { arrivals: "closed:1".into(), repeat: 4, measure: 2, fill: false });
+    assert_eq!(first.replay, Replay { arrivals: "closed:1".into(), repeat: 4, measure: 2, fill: "none".into() });
     assert_eq!(first.set["seed"], "9");
     assert_eq!(study.points[1].point.replay.arrivals, "trace:2");
     assert!(study.points.iter().all(|planned| !planned.optional));
