@@ -5,7 +5,8 @@
 //! `S`ync, `M`eta, `A`head. (blkparse(1), "DEFAULT OUTPUT"; kernel, blk_fill_rwbs.)
 //!
 //! Traps: every request has several lines, of which one action is used (see [`super::block_action`]). Other actions
-//! have other fields after RWBS. A flush has no sectors. A summary follows the records.
+//! have other fields after RWBS. A flush has no number of sectors, and when it completes a sector all the same. A
+//! summary follows the records.
 
 use super::block_action::{self, Seen};
 use super::collect::{Collector, Row};
@@ -58,9 +59,11 @@ fn row(line: &[u8], wanted: Action, seen: &mut Seen) -> Parsed<Option<Row>> {
         return Ok(None);
     };
     let offset = Fields::blanks(text).sectors("sector")?;
-    let plus = fields.next("+")?;
-    if plus != b"+" {
-        return Err(Fault::field(ErrorKind::Field, "+", "is another character", plus));
+    match fields.next("+")? {
+        b"+" => {}
+        // The completion of a flush has a sector and the error number.
+        [b'[', ..] => return Ok(None),
+        other => return Err(Fault::field(ErrorKind::Field, "+", "is another character", other)),
     }
     let bytes = fields.sectors("sectors")?;
     seen[action as usize] += 1;
@@ -151,6 +154,26 @@ mod tests {
         assert_eq!(trace.devices[0].id, 8 << 20);
         let issued = decode_any("t", TEXT.as_bytes(), &with(Action::Issue)).unwrap();
         assert_eq!((issued.writes, issued.trims), (1, 1));
+    }
+
+    /// From the records of an NVMe drive under dm-crypt and ext4, `TestData/test.1` of the GitHub repository
+    /// OxDeadmeat/blktrace_merge.
+    #[test]
+    fn flushes_of_a_real_drive_are_no_requests() {
+        let text = "#Maj,Mn CPU   SeqNo     Seconds     PID  Evt Typ Sector   +Len Description\n\
+                    259,0    3       70     0.023997320  1867  A  WS 575513040 + 8 <- (253,3) 407738832\n\
+                    259,0    3       72     0.023997395  1867  Q  WS 592294352 + 8 [dmcrypt_write/2]\n\
+                    259,0    3      115     0.024002149  1867  D  WS 592294352 + 88 [dmcrypt_write/2]\n\
+                    259,0    3      116     0.024098235     0  C  WS 592294352 + 88 [0]\n\
+                    259,0   11        1     0.024124329  1889  A FWFS 575480360 + 0 <- (253,3) 407706152\n\
+                    259,0   11        2     0.024124474  1889  Q FWFS [jbd2/dm-4-8]\n\
+                    259,0   11        4     0.024133625   612  D  FN [kworker/11:1H]\n\
+                    259,0   11        5     0.024899010     0  C  FN 0 [0]\n\
+                    259,0   11        6     0.024903271     0  C WFS 575480360 [0]\n";
+        for (action, bytes) in [(Action::Queue, 4096), (Action::Issue, 88 * 512), (Action::Complete, 88 * 512)] {
+            let trace = decode_any("t", text.as_bytes(), &with(action)).unwrap();
+            assert_eq!((trace.writes, trace.write_bytes), (1, bytes), "{action:?}");
+        }
     }
 
     #[test]
