@@ -124,7 +124,7 @@ impl Calibration {
         Ok(Fit { settings: settings.to_vec(), values, error })
     }
 
-    /// The settings with two values changed by one step each.
+    /// The settings with two values changed by one step each, if the search is in pairs.
     fn pairs(&self, here: &[Setting]) -> Vec<Vec<Setting>> {
         let steps = |at: usize| {
             let (name, values) = self.grid[at];
@@ -132,17 +132,15 @@ impl Calibration {
             let beside = now.map_or([None; 2], |now| [now.checked_sub(1), Some(now + 1)]);
             beside.into_iter().flatten().filter_map(move |step| Some((name, *values.get(step)?)))
         };
-        let mut pairs = Vec::new();
-        for first in 0..if self.in_pairs { here.len() } else { 0 } {
-            for second in first + 1..here.len() {
-                for (one, other) in steps(first).flat_map(|one| steps(second).map(move |other| (one, other))) {
-                    let mut settings = here.to_vec();
-                    (settings[first], settings[second]) = (one, other);
-                    pairs.push(settings);
-                }
-            }
-        }
-        pairs
+        let both = |first: usize, second: usize| {
+            steps(first).flat_map(move |one| steps(second).map(move |other| (one, other))).map(move |(one, other)| {
+                let mut settings = here.to_vec();
+                (settings[first], settings[second]) = (one, other);
+                settings
+            })
+        };
+        let settings = if self.in_pairs { here.len() } else { 0 };
+        (0..settings).flat_map(|first| (first + 1..settings).flat_map(move |second| both(first, second))).collect()
     }
 
     /// Searches the grid from several starts. One setting changes at a time, until no single change is an improvement.
