@@ -285,30 +285,13 @@ fn best(curve: &[(f64, f64)]) -> Option<((f64, f64), bool)> {
     Some(((laps, least), inside && rises(curve.first()) && rises(curve.last())))
 }
 
-/// Fig. 4: mean response by Max_Cycle_Time.
-fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let laps = |run: Trial, source| LAPS.map(|laps| run.of(lab, source).set("max_cycle_time", laps));
-    // Cost of a write to MLC on Fin1, from high to low, if the device is filled: more spare area makes it cheaper.
-    let filled = |name, settings| Trial::new(name, "wlaftl", settings).on(Before::Filled);
-    let prices = [
-        filled("filled, 4 % spare", &[("mlc.spare", "4%")]),
-        filled("filled, 7 % spare", &[]),
-        filled("filled, 15 % spare", &[("mlc.spare", "15%")]),
-    ];
-    let prices = if Before::asked(lab).contains(&Before::Filled) { &prices[..] } else { &[] };
-    let mut experiments: Vec<Experiment> = SOURCES.iter().flat_map(|source| laps(WLAFTL, source)).collect();
-    experiments.extend(prices.iter().flat_map(|&run| laps(run, &FIN1)));
-    let entries = lab.run(&experiments)?;
-    let curve = |entries: &[Arc<Entry>]| -> Vec<(f64, f64)> {
-        LAPS.iter().zip(entries).map(|(&laps, entry)| (f64::from(laps), response_ms(entry))).collect()
-    };
-    let curves: Vec<Vec<(f64, f64)>> = entries.chunks(LAPS.len()).map(curve).collect();
-    let (traces, priced) = curves.split_at(TRACES);
+/// Claims on the best number of laps, from the curve of each trace.
+fn best_laps(traces: &[Vec<(f64, f64)>]) -> Vec<Finding> {
     let best = |curve: &Vec<(f64, f64)>| best(curve).unwrap_or(((f64::NAN, f64::NAN), false));
     let ((best_laps, best_ms), inside) = best(&traces[AT_FIN1]);
     let others: Vec<_> =
         traces.iter().enumerate().filter(|&(at, _)| at != AT_FIN1).map(|(_, curve)| best(curve)).collect();
-    let findings = vec![
+    vec![
         Finding::fact(
             "Fin1: falls, then rises with Max_Cycle_Time",
             "lowest inside 1 to 5, by 1 % below both ends",
@@ -339,7 +322,28 @@ fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "it holds on Sys, where with a threshold of at most 16 KB three laps are best; on Test2, Iotrace1 and Iotrace2 laps \
              make large data go round before they go down all the same; Test1's data are small, and more stay with each lap",
         ),
+    ]
+}
+
+/// Fig. 4: mean response by Max_Cycle_Time.
+fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
+    let laps = |run: Trial, source| LAPS.map(|laps| run.of(lab, source).set("max_cycle_time", laps));
+    // Cost of a write to MLC on Fin1, from high to low, if the device is filled: more spare area makes it cheaper.
+    let filled = |name, settings| Trial::new(name, "wlaftl", settings).on(Before::Filled);
+    let prices = [
+        filled("filled, 4 % spare", &[("mlc.spare", "4%")]),
+        filled("filled, 7 % spare", &[]),
+        filled("filled, 15 % spare", &[("mlc.spare", "15%")]),
     ];
+    let prices = if Before::asked(lab).contains(&Before::Filled) { &prices[..] } else { &[] };
+    let mut experiments: Vec<Experiment> = SOURCES.iter().flat_map(|source| laps(WLAFTL, source)).collect();
+    experiments.extend(prices.iter().flat_map(|&run| laps(run, &FIN1)));
+    let entries = lab.run(&experiments)?;
+    let curve = |entries: &[Arc<Entry>]| -> Vec<(f64, f64)> {
+        LAPS.iter().zip(entries).map(|(&laps, entry)| (f64::from(laps), response_ms(entry))).collect()
+    };
+    let curves: Vec<Vec<(f64, f64)>> = entries.chunks(LAPS.len()).map(curve).collect();
+    let (traces, priced) = curves.split_at(TRACES);
     let series = |name: &str, curve: &Vec<(f64, f64)>| Series::measured(name, curve.clone());
     let plot = |title: &str, series| Plot {
         title: title.into(),
@@ -361,7 +365,7 @@ fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             ),
             plot("Fin1, other states of MLC", on_fin1.map(|(name, curve)| series(name, curve)).collect()),
         ],
-        findings,
+        findings: best_laps(traces),
     })
 }
 

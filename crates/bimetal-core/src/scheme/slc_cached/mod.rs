@@ -35,11 +35,12 @@
 //! - **Overwritten data** are never folded.
 //!
 //! **Folding always finds room.** The main area's dies have room for `(blocks - lent - 3 dies) x pages per block` pages
-//! (3 per die: open blocks of two streams and an erased one), and the device must have `blocks - least - logical blocks
-//! >= 3 dies`: with `least` blocks lent every logical page fits. A larger cache always leaves room for the data of the
-//! main area and for folding the tail block: two pages for each page of it, since a page holds units of one write, or
-//! all pages that are only in the cache if those are fewer. Folding a block gives back more than that, so the next one
-//! can be folded as well. A write that takes room makes the cache smaller before its data are placed.
+//! (3 per die: open blocks of two streams and an erased one), and the device must have
+//! `blocks - least - logical blocks >= 3 dies`: with `least` blocks lent every logical page fits. A larger cache always
+//! leaves room for the data of the main area and for folding the tail block: two pages for each page of it, since a
+//! page holds units of one write, or all pages that are only in the cache if those are fewer. Folding a block gives back
+//! more than that, so the next one can be folded as well. A write that takes room makes the cache smaller before its
+//! data are placed.
 //!
 //! A block changes its mode when it is erased: to SLC mode when it goes to the cache, to native mode when it goes back.
 //! Blocks that the cache has from the beginning are erased natively and are erased once more at their first use.
