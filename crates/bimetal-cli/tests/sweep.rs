@@ -204,7 +204,7 @@ fn the_command_of_a_row_repeats_its_figures() {
         arrivals = [\"closed:4\", \"trace:0.5\"]
         repeat = 3
         measure = 2
-        fill = false
+        fill = \"none\"
         seed = 7
         [[grids]]
         device = [\"auto\", \"a device.toml\"]
