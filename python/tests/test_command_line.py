@@ -8,8 +8,10 @@ from conftest import Cli, without_speed
 
 import bimetal
 
+OPTIONS = {"arrivals": "closed:8", "repeat": 2, "measure": 1, "seed": 7, "fill": "trace"}
 
-@pytest.mark.parametrize("options", [{}, {"arrivals": "closed:8", "repeat": 2, "measure": 1, "seed": 7, "fill": "trace"}])
+
+@pytest.mark.parametrize("options", [{}, OPTIONS])
 def test_compare_has_what_the_command_writes(
     cli: Cli, small: Path, trace: bimetal.Trace, options: dict[str, object]
 ) -> None:
