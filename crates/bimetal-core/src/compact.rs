@@ -80,9 +80,9 @@ impl Extents {
     }
 
     /// Runs of touched extents, in sectors and in order. The last one ends with the last request.
-    pub fn runs(&self) -> impl Iterator<Item = Range<u64>> {
+    pub fn into_runs(self) -> impl Iterator<Item = Range<u64>> {
         let end = self.span_bytes / SECTOR_BYTES;
-        self.runs.iter().map(move |run| run.from * EXTENT_SECTORS..end.min(run.to * EXTENT_SECTORS))
+        self.runs.into_iter().map(move |run| run.from * EXTENT_SECTORS..end.min(run.to * EXTENT_SECTORS))
     }
 
     /// Moves the requests; the parts of trims outside of touched extents are dropped.

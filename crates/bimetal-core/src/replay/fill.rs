@@ -33,8 +33,10 @@ impl FromStr for Fill {
 /// Sectors of a request that fills: 1 MiB.
 const FILL_SECTORS: u64 = 2048;
 
-/// Brings a new device into a state. `requests` are those of the trace. Counts and clocks start afterwards; counts of the scheme include
-/// the requests of [`Fill::Trace`].
+/// Brings a new device into a state. `requests` are those of the trace. Counts and clocks of the media start afterwards.
+///
+/// The scheme serves the writes of [`Fill::Trace`] like any others: its own counts include them, and a cache may hold
+/// some of them afterwards. [`Scheme::fill`] bypasses caches.
 pub fn fill<M: Simulation>(media: &mut M, scheme: &mut dyn Scheme<M>, requests: &[Request], fill: Fill) {
     match fill {
         Fill::Device => {
@@ -55,8 +57,7 @@ pub fn fill<M: Simulation>(media: &mut M, scheme: &mut dyn Scheme<M>, requests: 
 
 /// Writes of the extents that requests touch, one for each MiB of the address space that has any.
 fn touched(requests: &[Request]) -> impl Iterator<Item = Request> {
-    let runs: Vec<_> = Extents::of(requests).runs().collect();
-    runs.into_iter().flat_map(|run| {
+    Extents::of(requests).into_runs().flat_map(|run| {
         (run.start / FILL_SECTORS..run.end.div_ceil(FILL_SECTORS)).map(move |piece| {
             let start = run.start.max(piece * FILL_SECTORS);
             write(start, run.end.min((piece + 1) * FILL_SECTORS) - start)
