@@ -41,7 +41,7 @@ CLIENTS = e2fsprogs nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra
 GUEST = target/guest
 clients:
 	@for program in nbdkit nbdinfo nbdcopy nbdsh nbdfuse qemu-img qemu-io fio curl fusermount3 mkfs.ext4 \
-			sqlite3 /usr/lib/postgresql/*/bin/postgres qemu-system-x86_64 nbd-client busybox cpio promtool; do \
+			sqlite3 /usr/lib/postgresql/*/bin/postgres qemu-system-x86_64 qemu-storage-daemon nbd-client busybox cpio promtool; do \
 		command -v $$program >/dev/null || missing="$$missing $$program"; \
 	done; \
 	find $(GUEST)/lib/modules /lib/modules -name nbd.ko 2>/dev/null | grep -q . || missing="$$missing kernel"; \

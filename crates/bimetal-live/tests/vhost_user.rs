@@ -8,26 +8,17 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bimetal_live::nbd::{ListenError, Tally};
-use bimetal_live::vhost_user::{Device, Running, SERIAL_BYTES, Server};
+use bimetal_live::vhost_user::{Device, Driver, Running, SERIAL_BYTES, Server};
 use bimetal_live::{BlockDevice, MemoryDevice};
 use tempfile::TempDir;
-use vhost::vhost_user::message::{VhostUserConfigFlags, VhostUserProtocolFeatures};
-use vhost::vhost_user::{Frontend, VhostUserFrontend};
-use vhost::{VhostBackend, VhostUserMemoryRegionInfo, VringConfigData};
+use vhost::VhostBackend;
+use vhost::vhost_user::VhostUserFrontend;
+use vhost::vhost_user::message::VhostUserConfigFlags;
 use virtio_bindings::virtio_blk::*;
-use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
-use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion};
-use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
-const MEMORY_BYTES: usize = 1 << 20;
-const ENTRIES: u16 = 16;
-const TABLE: u64 = 0x1000;
-const AVAILABLE: u64 = 0x2000;
-const USED: u64 = 0x3000;
-const DATA: u64 = 0x10000;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn serve(path: &Path, device: Arc<dyn BlockDevice>, may_resume: bool) -> Running {
@@ -36,113 +27,53 @@ fn serve(path: &Path, device: Arc<dyn BlockDevice>, may_resume: bool) -> Running
     Server::bind(path, device, Arc::<Tally>::default()).unwrap().start().unwrap()
 }
 
-/// A VMM with a guest whose driver uses one queue, one request at a time.
-struct Machine {
-    vmm: Frontend,
-    memory: GuestMemoryMmap,
-    kick: EventFd,
-    call: EventFd,
-    requests: u16,
-}
+/// A virtual machine that makes one request at a time, of a sector.
+struct Machine(Driver);
 
 impl Machine {
-    /// Connects, and starts the queue after the earlier requests.
+    /// Connects; its driver has made earlier requests.
     fn connect(path: &Path, requests: u16) -> Self {
-        let mut vmm = Frontend::connect(path, 64).unwrap();
-        vmm.set_owner().unwrap();
-        // Without the event index, each answer is signalled.
-        let features = vmm.get_features().unwrap() & !(1 << VIRTIO_RING_F_EVENT_IDX);
-        vmm.set_features(features).unwrap();
-        let offered = vmm.get_protocol_features().unwrap();
-        let wanted = VhostUserProtocolFeatures::CONFIG | VhostUserProtocolFeatures::MQ;
-        assert!(offered.contains(wanted | VhostUserProtocolFeatures::RESET_DEVICE));
-        vmm.set_protocol_features(wanted).unwrap();
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(MEMORY_BYTES as u64).unwrap();
-        let range = (GuestAddress(0), MEMORY_BYTES, Some(FileOffset::new(file, 0)));
-        let memory = GuestMemoryMmap::from_ranges_with_files([range]).unwrap();
-        let region = memory.iter().next().unwrap();
-        vmm.set_mem_table(&[VhostUserMemoryRegionInfo::from_guest_region(region).unwrap()]).unwrap();
-        let mut machine = Self {
-            vmm,
-            kick: EventFd::new(EFD_NONBLOCK).unwrap(),
-            call: EventFd::new(EFD_NONBLOCK).unwrap(),
-            memory,
-            requests,
-        };
-        machine.start();
-        machine
+        Self(Driver::connect(path, 1, 512, requests).unwrap())
     }
 
-    fn start(&mut self) {
-        let region = self.memory.find_region(GuestAddress(0)).unwrap();
-        let base = region.get_host_address(vm_memory::MemoryRegionAddress(0)).unwrap() as u64;
-        for at in [AVAILABLE + 2, USED + 2] {
-            self.memory.write_obj(self.requests, GuestAddress(at)).unwrap();
-        }
-        let ring = VringConfigData {
-            queue_max_size: ENTRIES,
-            queue_size: ENTRIES,
-            flags: 0,
-            desc_table_addr: base + TABLE,
-            used_ring_addr: base + USED,
-            avail_ring_addr: base + AVAILABLE,
-            log_addr: None,
-        };
-        self.vmm.set_vring_num(0, ENTRIES).unwrap();
-        self.vmm.set_vring_base(0, self.requests).unwrap();
-        self.vmm.set_vring_addr(0, &ring).unwrap();
-        self.vmm.set_vring_call(0, &self.call).unwrap();
-        self.vmm.set_vring_kick(0, &self.kick).unwrap();
-        self.vmm.set_vring_enable(0, true).unwrap();
+    /// Makes a request, and does not wait for its end.
+    fn ask(&mut self, kind: u32, sector: u64, bytes: u32) {
+        self.0.offer(0, kind, sector, bytes).unwrap();
+        self.0.announce().unwrap();
     }
 
-    /// Makes a request with or without 512 bytes of data, and does not wait for its end.
-    fn ask(&mut self, kind: u32, sector: u64, data: Option<(u8, bool)>) {
-        let header = [&kind.to_le_bytes()[..], &[0; 4], &sector.to_le_bytes()].concat();
-        self.memory.write_slice(&header, GuestAddress(DATA)).unwrap();
-        self.memory.write_slice(&[0xee], GuestAddress(DATA + 16)).unwrap();
-        let mut pieces = vec![(DATA, 16_u32, 1_u16)];
-        if let Some((fill, is_writable)) = data {
-            self.memory.write_slice(&[fill; 512], GuestAddress(DATA + 512)).unwrap();
-            pieces.push((DATA + 512, 512, 1 + 2 * u16::from(is_writable)));
-        }
-        pieces.push((DATA + 16, 1, 2));
-        for (index, (at, bytes, flags)) in (0_u16..).zip(pieces) {
-            let next = (index + 1).to_le_bytes();
-            let raw = [&at.to_le_bytes()[..], &bytes.to_le_bytes(), &flags.to_le_bytes(), &next].concat();
-            self.memory.write_slice(&raw, GuestAddress(TABLE + 16 * u64::from(index))).unwrap();
-        }
-        let slot = u64::from(self.requests % ENTRIES);
-        self.memory.write_obj(0_u16, GuestAddress(AVAILABLE + 4 + 2 * slot)).unwrap();
-        self.requests = self.requests.wrapping_add(1);
-        self.memory.write_obj(self.requests, GuestAddress(AVAILABLE + 2)).unwrap();
-        self.kick.write(1).unwrap();
+    /// Makes a request with a sector of data, and returns its status and the data afterwards.
+    fn request(&mut self, kind: u32, sector: u64, fill: u8) -> (u32, Vec<u8>) {
+        let mut data = vec![fill; 512];
+        self.0.write_buffer(0, &data).unwrap();
+        self.ask(kind, sector, 512);
+        let status = self.status();
+        self.0.read_buffer(0, &mut data).unwrap();
+        (status, data)
     }
 
-    fn used(&self) -> u16 {
-        self.memory.read_obj(GuestAddress(USED + 2)).unwrap()
+    fn flush(&mut self) -> u32 {
+        self.ask(VIRTIO_BLK_T_FLUSH, 0, 0);
+        self.status()
     }
 
-    /// The status and the data of the last request, when it has ended.
-    fn answer(&self) -> (u32, Vec<u8>) {
-        let start = Instant::now();
-        while self.used() != self.requests || self.call.read().is_err() {
-            assert!(start.elapsed() < PATIENCE, "no answer");
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        let mut data = vec![0; 512];
-        self.memory.read_slice(&mut data, GuestAddress(DATA + 512)).unwrap();
-        (self.memory.read_obj::<u8>(GuestAddress(DATA + 16)).unwrap().into(), data)
+    /// The status of the last request, when it has ended.
+    fn status(&mut self) -> u32 {
+        self.0.wait(PATIENCE).unwrap();
+        let (place, status) = self.0.completed().unwrap().unwrap();
+        assert_eq!(place, 0);
+        status.into()
     }
 
     /// Waits until the server closes the connection.
     fn wait_for_end(&mut self) {
-        let start = Instant::now();
-        while self.vmm.get_features().is_ok() {
-            assert!(start.elapsed() < PATIENCE, "still connected");
+        for _ in 0..PATIENCE.as_millis() {
+            if self.0.vmm().get_features().is_err() {
+                return;
+            }
             std::thread::sleep(Duration::from_millis(1));
         }
+        panic!("still connected");
     }
 }
 
@@ -164,19 +95,17 @@ fn machines_come_and_go() {
         stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         assert_eq!(stranger.read(&mut [0; 64]).unwrap_or(0), 0);
         let mut machine = Machine::connect(&path, 0);
-        machine.ask(VIRTIO_BLK_T_OUT, number, Some((number as u8, false)));
-        assert_eq!(machine.answer().0, VIRTIO_BLK_S_OK);
-        machine.ask(VIRTIO_BLK_T_IN, number, Some((0, true)));
-        assert_eq!(machine.answer(), (VIRTIO_BLK_S_OK, vec![number as u8; 512]));
-        machine.ask(VIRTIO_BLK_T_GET_ID, 0, Some((0, true)));
-        assert_eq!(machine.answer().1[..SERIAL_BYTES], [b'7'; SERIAL_BYTES]);
-        let (_, space) = machine.vmm.get_config(0, 8, VhostUserConfigFlags::WRITABLE, &[0; 8]).unwrap();
+        assert_eq!(machine.request(VIRTIO_BLK_T_OUT, number, number as u8).0, VIRTIO_BLK_S_OK);
+        assert_eq!(machine.request(VIRTIO_BLK_T_IN, number, 0), (VIRTIO_BLK_S_OK, vec![number as u8; 512]));
+        assert_eq!(machine.request(VIRTIO_BLK_T_GET_ID, 0, 0).1[..SERIAL_BYTES], [b'7'; SERIAL_BYTES]);
+        assert_eq!(machine.request(VIRTIO_BLK_T_IN, 1 << 12, 0).0, VIRTIO_BLK_S_IOERR, "beyond the end");
+        let vmm = machine.0.vmm();
+        let (_, space) = vmm.get_config(0, 8, VhostUserConfigFlags::WRITABLE, &[0; 8]).unwrap();
         assert_eq!(space, (1_u64 << 12).to_le_bytes());
         // The queue stops, and continues at the same place.
-        assert_eq!(machine.vmm.get_vring_base(0).unwrap(), u32::from(machine.requests));
-        machine.start();
-        machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
-        assert_eq!(machine.answer().0, VIRTIO_BLK_S_OK);
+        assert_eq!(vmm.get_vring_base(0).unwrap(), u32::from(machine.0.requests()));
+        machine.0.start().unwrap();
+        assert_eq!(machine.flush(), VIRTIO_BLK_S_OK);
     }
     drop(running);
     assert!(!path.exists());
@@ -189,27 +118,69 @@ fn a_server_stops_under_a_machine() {
     let device = Arc::new(MemoryDevice::new(1 << 12));
     let running = serve(&path, Arc::clone(&device) as _, true);
     let mut machine = Machine::connect(&path, 0);
-    machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
-    machine.answer();
+    assert_eq!(machine.flush(), VIRTIO_BLK_S_OK);
     drop(running);
     machine.wait_for_end();
-    machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
-    assert_eq!(machine.used(), 1, "no server is running");
+    machine.ask(VIRTIO_BLK_T_FLUSH, 0, 0);
+    assert_eq!(machine.0.completed().unwrap(), None, "no server is running");
     let running = serve(&path, Arc::clone(&device) as _, true);
     let mut machine = Machine::connect(&path, 1);
-    machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
-    assert_eq!(machine.answer().0, VIRTIO_BLK_S_OK);
+    assert_eq!(machine.flush(), VIRTIO_BLK_S_OK);
     drop(running);
     // After a kill of the server the connected machine is refused, and a newly started one is served.
     let running = serve(&path, device, false);
     let mut machine = Machine::connect(&path, 2);
-    machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
+    machine.ask(VIRTIO_BLK_T_FLUSH, 0, 0);
     machine.wait_for_end();
-    assert_eq!(machine.used(), 2);
+    assert_eq!(machine.0.completed().unwrap(), None);
     let mut machine = Machine::connect(&path, 0);
-    machine.ask(VIRTIO_BLK_T_FLUSH, 0, None);
-    assert_eq!(machine.answer().0, VIRTIO_BLK_S_OK);
+    assert_eq!(machine.flush(), VIRTIO_BLK_S_OK);
     drop(running);
+}
+
+/// Requests at all places at once, of several sizes, by a driver and a server that signal only when asked to.
+#[test]
+fn a_queue_of_many_requests_is_served() {
+    const PLACES: u16 = 40;
+    let (_folder, path) = folder();
+    let device = Arc::new(MemoryDevice::new(1 << 16));
+    let _running = serve(&path, device, true);
+    let mut driver = Driver::connect(&path, PLACES, 64 << 10, 0).unwrap();
+    let sectors = |place: u16| 8 * (1 + u32::from(place) % 16);
+    let at = |place: u16| u64::from(place) * 128;
+    for round in 1..50_u8 {
+        for kind in [VIRTIO_BLK_T_OUT, VIRTIO_BLK_T_FLUSH, VIRTIO_BLK_T_IN] {
+            for place in 0..PLACES {
+                let bytes = if kind == VIRTIO_BLK_T_FLUSH { 0 } else { 512 * sectors(place) };
+                let fill = if kind == VIRTIO_BLK_T_OUT { round ^ place as u8 } else { 0 };
+                driver.write_buffer(place, &vec![fill; bytes as usize]).unwrap();
+                driver.offer(place, kind, if bytes == 0 { 0 } else { at(place) }, bytes).unwrap();
+                // Some are announced alone, and the others together.
+                if place % 7 == 0 {
+                    driver.announce().unwrap();
+                }
+            }
+            driver.announce().unwrap();
+            let mut left = PLACES;
+            while left > 0 {
+                let Some((place, status)) = driver.completed().unwrap() else {
+                    driver.wait(PATIENCE).unwrap();
+                    continue;
+                };
+                left -= 1;
+                assert_eq!(u32::from(status), VIRTIO_BLK_S_OK);
+                if kind == VIRTIO_BLK_T_IN {
+                    let mut data = vec![0; 512 * sectors(place) as usize];
+                    driver.read_buffer(place, &mut data).unwrap();
+                    assert!(data.iter().all(|&byte| byte == round ^ place as u8), "{place} in round {round}");
+                }
+            }
+        }
+    }
+    assert_eq!(driver.completed().unwrap(), None);
+    assert!(
+        driver.offer(PLACES, VIRTIO_BLK_T_IN, 0, 512).is_err() && driver.offer(0, VIRTIO_BLK_T_IN, 0, 1 << 20).is_err()
+    );
 }
 
 #[test]

@@ -231,6 +231,9 @@ pub enum Benchmark {
     Nbd(BenchNbdArgs),
     /// Requests per second through a file of `serve --fuse`, compared with nbdfuse over NBD: needs fio, nbdfuse, taskset
     Fuse(MeasureArgs),
+    /// Requests per second of a virtual machine's disk of `serve --vhost-user`, compared with a file behind
+    /// qemu-storage-daemon: needs qemu-storage-daemon
+    VhostUser(MeasureArgs),
 }
 
 #[derive(Debug, Args)]

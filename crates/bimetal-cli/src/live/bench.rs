@@ -1,18 +1,20 @@
 //! `bimetal bench`: cost of serving, compared with other servers on equivalent storage. `nbd` compares with nbdkit,
-//! `fuse` with nbdfuse.
+//! `fuse` with nbdfuse, `vhost-user` with qemu-storage-daemon.
 //!
-//! All servers run at once and take turns with one client, fio, so that other load of the machine slows all of them
-//! equally. If the machine has two processors, servers run on the first and fio on the second. Otherwise the scheduler
+//! All servers run at once and take turns with one client, so that other load of the machine slows all of them equally.
+//! If the machine has two processors, servers run on the first and the client on the second. Otherwise the scheduler
 //! would place a server and its client sometimes on one processor and sometimes on two, which has more effect than the
 //! server's own work.
 
 mod client;
 mod fuse;
+mod machine;
 mod measure;
 mod schemes;
 mod servers;
 mod stores;
 mod text;
+mod vhost_user;
 
 use std::fs::File;
 use std::io;
@@ -32,10 +34,11 @@ use crate::args::{BenchNbdArgs, MeasureArgs};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::StepBar;
-use client::{Fio, Workload};
+use client::{Client, Workload};
 pub use fuse::fuse;
 use measure::Pair;
 use servers::{Ours, Theirs};
+pub use vhost_user::vhost_user;
 
 const WORKLOADS: [Workload; 4] = [
     Workload::new("read 4K, depth 1", "randread", REQUEST_BYTES, 1),
@@ -74,7 +77,7 @@ const ROOMY: u64 = 4;
 pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     let measure = &args.measure;
     let interrupted = Interrupted::watch()?;
-    let fio = Fio { processor: pin()?, args: measure, interrupted: &interrupted };
+    let client = Client { processor: pin()?, args: measure, interrupted: &interrupted };
     let scheme = scheme::find(&measure.scheme)?;
     let schemes = match args.schemes.as_slice() {
         [all] if all == "all" => SCHEMES.to_vec(),
@@ -101,7 +104,7 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     for served in
         [&memory.served, &nbdkit_memory.served, &nbdkit_file.served, &roomy_server.served, &full_server.served]
     {
-        fio.fill(&served.target)?;
+        client.fill(&served.target)?;
     }
     let pairs = [
         (beside_nbdkit("memory, no store", &memory, &nbdkit_memory, None), &WORKLOADS[..]),
@@ -114,11 +117,11 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for (pair, workloads) in pairs {
         for workload in workloads {
-            rows.push(pair.measure(&fio, workload, &bar)?);
+            rows.push(pair.measure(&client, workload, &bar)?);
         }
     }
     let by_backing = rows.len();
-    rows.extend(schemes::rows(&fio, &schemes, folder.path(), bytes, &nbdkit_file.served, &bar)?);
+    rows.extend(schemes::rows(&client, &schemes, folder.path(), bytes, &nbdkit_file.served, &bar)?);
     drop(bar);
     let (by_backing, by_scheme) = rows.split_at(by_backing);
     output::emit(&measure.json, &rows, || text::nbd(measure, by_backing, by_scheme))

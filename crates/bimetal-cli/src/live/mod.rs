@@ -29,6 +29,7 @@ pub fn run(command: &LiveCommand) -> Result<(), Failure> {
         LiveCommand::Bench(args) => match &args.what {
             Benchmark::Nbd(args) => bench::nbd(args),
             Benchmark::Fuse(args) => bench::fuse(args),
+            Benchmark::VhostUser(args) => bench::vhost_user(args),
         },
     }
 }

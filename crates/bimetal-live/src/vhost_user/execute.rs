@@ -10,8 +10,8 @@ use crate::block_device::{BlockDevice, IoError, Payload, write_zeros};
 
 /// Bytes of a serial number.
 pub const SERIAL_BYTES: usize = VIRTIO_BLK_ID_BYTES as usize;
-/// Bytes of buffer that a thread keeps between requests.
-const KEPT_BYTES: usize = 512 << 10;
+/// Bytes of buffer that a thread keeps between requests: the largest request of a Linux guest with default limits.
+const KEPT_BYTES: usize = 1280 << 10;
 
 /// Memory for the data of one request at a time.
 #[derive(Debug, Default)]

@@ -89,6 +89,17 @@ struct Job {
     request: Request,
 }
 
+impl Job {
+    /// A longer request has probably waited for a disk. A read of pages that the system caches takes less than 1 µs a KiB.
+    fn copy_time_max(&self) -> Duration {
+        let bytes = match &self.request.command {
+            Ok(Command::Read { into: data, .. } | Command::Write { from: data, .. }) => data.bytes(),
+            _ => 0,
+        };
+        Duration::from_nanos(50_000 + bytes as u64)
+    }
+}
+
 /// Result of taking a request from a queue.
 enum Taken {
     Job(Job),
@@ -167,9 +178,7 @@ impl Guest {
     /// Executes requests as a worker, until [`Guest::dismiss`].
     pub fn work(&self) {
         let mut buffer = Buffer::default();
-        while let Some(job) = self.jobs.next() {
-            self.execute(&job, &mut buffer);
-        }
+        self.jobs.work(|job| self.execute(&job, &mut buffer));
     }
 
     /// Ends the workers.
@@ -187,16 +196,19 @@ impl Guest {
         let is_soon = |served: Option<Instant>| served.is_some_and(|served| served.elapsed() < poll);
         let polls = is_soon(lane.served);
         let mut requests = 0;
+        let mut is_blocking = false;
         loop {
             vring.disable_notification()?;
             loop {
                 match self.take(queue(index), vring) {
                     Taken::Job(job) => self.hand_out(job),
                     Taken::Malformed => {}
-                    Taken::Nothing => match self.jobs.next_quick() {
+                    Taken::Nothing => match self.jobs.next_quick(is_blocking) {
                         Some(job) => {
+                            let began = Instant::now();
                             self.execute(&job, &mut lane.buffer);
                             lane.served = Some(Instant::now());
+                            is_blocking = began.elapsed() > job.copy_time_max();
                             requests += 1;
                             if requests % TURN_REQUESTS == 0 {
                                 (0..).zip(vrings).for_each(|(index, vring)| self.take_all(queue(index), vring));

@@ -15,6 +15,7 @@
 //! serving user, because no other user can open the socket. A VMM that truncates its shared memory kills this process.
 
 mod config;
+mod driver;
 mod execute;
 mod gate;
 mod guest;
@@ -24,6 +25,9 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub use driver::Driver;
 pub use execute::SERIAL_BYTES;
 pub use guest::Device;
 pub use server::{OPEN_FILES, Running, Server};
+/// The numbers of virtio-blk, with the names of the standard.
+pub use virtio_bindings::virtio_blk;

@@ -1,18 +1,19 @@
-//! The client of a benchmark: fio, and the workloads that it runs.
+//! The clients of a benchmark, fio and a virtual machine, and the workloads that they run.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
-use super::{Interrupted, REQUEST_BYTES};
+use super::{Interrupted, REQUEST_BYTES, machine};
 use crate::args::MeasureArgs;
 use crate::failure::Failure;
 
-/// A workload of fio.
+/// A workload, in words of fio.
 #[derive(Clone, Copy)]
 pub(super) struct Workload {
     pub(super) name: &'static str,
@@ -45,26 +46,51 @@ impl Workload {
 /// The place where a client finds a device.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
-    /// Unix socket of an NBD server.
-    Socket(PathBuf),
-    File(PathBuf),
+    /// A device for fio: the options of its engine.
+    Fio(Vec<String>),
+    /// Unix socket of a vhost-user-blk server.
+    Queue(PathBuf),
 }
 
-/// The client.
-pub(super) struct Fio<'a> {
+impl Target {
+    /// The Unix socket of an NBD server.
+    pub(super) fn socket(socket: &Path) -> Self {
+        Self::Fio(vec!["--ioengine=nbd".into(), format!("--uri=nbd+unix:///?socket={}", socket.display())])
+    }
+
+    /// A file. The kernel does not cache it, so the server is measured.
+    pub(super) fn file(file: &Path) -> Self {
+        Self::Fio(vec!["--ioengine=libaio".into(), "--direct=1".into(), format!("--filename={}", file.display())])
+    }
+}
+
+/// A client on a processor of its own: fio, or a virtual machine in this process.
+pub(super) struct Client<'a> {
     pub(super) processor: Option<usize>,
     pub(super) args: &'a MeasureArgs,
     pub(super) interrupted: &'a Interrupted,
 }
 
-impl Fio<'_> {
+impl Client<'_> {
     /// Writes the whole range that will be read.
     pub(super) fn fill(&self, target: &Target) -> Result<(), Failure> {
-        self.start(target, &["--rw=write", "--bs=1m", "--iodepth=4"].map(str::to_owned)).map(|_| ())
+        match target {
+            Target::Fio(engine) => {
+                self.start(engine, &["--rw=write", "--bs=1m", "--iodepth=4"].map(str::to_owned)).map(|_| ())
+            }
+            Target::Queue(socket) => machine::fill(self, socket),
+        }
     }
 
     /// Runs a workload.
     pub(super) fn run(&self, target: &Target, workload: &Workload) -> Result<Requests, Failure> {
+        match target {
+            Target::Fio(engine) => self.run_fio(engine, workload),
+            Target::Queue(socket) => machine::run(self, socket, workload),
+        }
+    }
+
+    fn run_fio(&self, engine: &[String], workload: &Workload) -> Result<Requests, Failure> {
         let seconds = |seconds: f64| format!("--runtime={:.0}ms", seconds * 1e3);
         let options = |workload: &Workload, runtime: String| {
             let mut options = vec![
@@ -82,19 +108,20 @@ impl Fio<'_> {
         let writer = workload.beside_writer.then(|| {
             let writer = Workload::synchronous("", 1);
             // The writer starts before the measurement and ends after it.
-            self.command(target, &options(&writer, seconds(self.args.seconds + 1.0))).stdout(Stdio::null()).spawn()
+            self.command(engine, &options(&writer, seconds(self.args.seconds + 1.0))).stdout(Stdio::null()).spawn()
         });
         if writer.is_some() {
             thread::sleep(Duration::from_millis(300));
         }
-        let ran = self.start(target, &options(workload, seconds(self.args.seconds)));
+        let ran = self.start(engine, &options(workload, seconds(self.args.seconds)));
         if let Some(writer) = writer {
             writer?.wait()?;
         }
         ran
     }
 
-    fn command(&self, target: &Target, options: &[String]) -> Command {
+    /// The command of fio.
+    fn command(&self, engine: &[String], options: &[String]) -> Command {
         let mut command = match self.processor {
             Some(processor) => {
                 let mut command = Command::new("taskset");
@@ -105,21 +132,13 @@ impl Fio<'_> {
         };
         command.args(["--name=bench", "--output-format=json", "--randrepeat=0"]);
         command.arg(format!("--size={}", self.args.bytes()));
-        match target {
-            Target::Socket(socket) => {
-                command.args(["--ioengine=nbd", &format!("--uri=nbd+unix:///?socket={}", socket.display())])
-            }
-            // The kernel does not cache such a file, so the server is measured.
-            Target::File(file) => {
-                command.args(["--ioengine=libaio", "--direct=1", &format!("--filename={}", file.display())])
-            }
-        };
+        command.args(engine);
         command.args(options);
         command
     }
 
-    fn start(&self, target: &Target, options: &[String]) -> Result<Requests, Failure> {
-        let mut command = self.command(target, options);
+    fn start(&self, engine: &[String], options: &[String]) -> Result<Requests, Failure> {
+        let mut command = self.command(engine, options);
         let done = command.output().map_err(|error| missing(&command, &error))?;
         self.interrupted.check()?;
         let printed = String::from_utf8_lossy(&done.stdout);
@@ -138,7 +157,7 @@ impl Fio<'_> {
             parsed.as_ref().and_then(|value| Some((sum(value, "iops")?, sum(value, "total_ios")?, p99_us(value)?)));
         match requests {
             Some((per_second, count, p99_us)) if done.status.success() && per_second > 0.0 && count > 0.0 => {
-                Ok(Requests { per_second, count, p99_us })
+                Ok(Requests { per_second, count, p99_us, own_cpu_seconds: 0.0 })
             }
             _ => Err(Failure::failed(format!("fio: {}", String::from_utf8_lossy(&done.stderr).trim()))),
         }
@@ -151,11 +170,29 @@ pub(super) struct Requests {
     pub(super) count: f64,
     /// 99th percentile of their durations, in microseconds.
     pub(super) p99_us: f64,
+    /// Processor time of a client in this process.
+    pub(super) own_cpu_seconds: f64,
+}
+
+impl Requests {
+    /// Requests of this thread, which has done nothing else, within `elapsed`. There is at least one.
+    pub(super) fn in_process(elapsed: Duration, mut durations_ns: Vec<u64>) -> Self {
+        let count = durations_ns.len();
+        let (_, p99_ns, _) = durations_ns.select_nth_unstable((count * 99).div_ceil(100) - 1);
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        Self {
+            per_second: count as f64 / elapsed.as_secs_f64(),
+            count: count as f64,
+            p99_us: *p99_ns as f64 / 1e3,
+            own_cpu_seconds: cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9,
+        }
+    }
 }
 
 pub(super) fn missing(command: &Command, error: &io::Error) -> Failure {
     Failure::failed(format!(
-        "{}: {error}; hint: `bimetal bench` needs fio and taskset; `nbd` also fio's nbd engine and nbdkit, `fuse` nbdfuse",
+        "{}: {error}; hint: `bench nbd` needs fio with its nbd engine, taskset and nbdkit; `bench fuse` fio, taskset and \
+         nbdfuse; `bench vhost-user` qemu-storage-daemon",
         command.get_program().display()
     ))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bimetal_core::scheme;
 use bimetal_live::fuse::check;
 
-use super::client::{Fio, Workload};
+use super::client::{Client, Workload};
 use super::measure::Pair;
 use super::servers::{Ours, OursAsFile, Theirs};
 use super::{Interrupted, LARGE_WORKLOADS, ROOMY, WORKLOADS, folder, pin, stores, text};
@@ -19,7 +19,7 @@ const SYNCHRONOUS_WORKLOADS: [Workload; 2] =
 
 pub fn fuse(args: &MeasureArgs) -> Result<(), Failure> {
     let interrupted = Interrupted::watch()?;
-    let fio = Fio { processor: pin()?, args, interrupted: &interrupted };
+    let client = Client { processor: pin()?, args, interrupted: &interrupted };
     let scheme = scheme::find(&args.scheme)?;
     let folder = folder(args)?;
     let path = |name: &str| folder.path().join(name);
@@ -33,14 +33,14 @@ pub fn fuse(args: &MeasureArgs) -> Result<(), Failure> {
     let _over_nbd = Ours::serve(Arc::clone(&store) as _, &path("nbd.sock"))?;
     let ours = OursAsFile::mount(Arc::clone(&store) as _, &path("fuse"))?;
     let theirs = Theirs::nbdfuse(&path("nbd.sock"), &path("nbdfuse"))?;
-    fio.fill(&ours.served.target)?;
+    client.fill(&ours.served.target)?;
     let pair = Pair {
         backing: "one store, a quarter of it in use".to_owned(),
         ours: &ours.served,
         theirs: &theirs.served,
         store: Some(&store),
     };
-    let rows = workloads.iter().map(|workload| pair.measure(&fio, workload, &bar)).collect::<Result<Vec<_>, _>>()?;
+    let rows = workloads.iter().map(|workload| pair.measure(&client, workload, &bar)).collect::<Result<Vec<_>, _>>()?;
     drop(bar);
     output::emit(&args.json, &rows, || text::fuse(args, &rows))
 }

@@ -7,7 +7,7 @@ use bimetal_live::health::Health;
 use bimetal_live::store::Store;
 use serde::Serialize;
 
-use super::client::{Fio, Requests, Workload};
+use super::client::{Client, Requests, Workload};
 use super::servers::Served;
 use crate::failure::Failure;
 use crate::progress::StepBar;
@@ -47,15 +47,15 @@ pub(super) struct Pair<'a> {
 
 impl Pair<'_> {
     /// Runs a workload on both in turns.
-    pub(super) fn measure(&self, fio: &Fio<'_>, workload: &Workload, bar: &StepBar) -> Result<Row, Failure> {
+    pub(super) fn measure(&self, client: &Client<'_>, workload: &Workload, bar: &StepBar) -> Result<Row, Failure> {
         let written = || self.store.map(|store| programmed(store)).unwrap_or_default();
         let before = written();
         let (mut bimetal, mut other) = (Measured::default(), Measured::default());
-        for round in 0..fio.args.rounds {
+        for round in 0..client.args.rounds {
             bar.at(&format!("{}: {}", self.backing, workload.name));
             let mut turn = |ours: bool| -> Result<(), Failure> {
                 let (served, measured) = if ours { (self.ours, &mut bimetal) } else { (self.theirs, &mut other) };
-                measured.add(&served.processes, || fio.run(&served.target, workload))
+                measured.add(served, || client.run(&served.target, workload))
             };
             turn(round % 2 == 0)?;
             turn(round % 2 == 1)?;
@@ -98,13 +98,14 @@ struct Measured {
 }
 
 impl Measured {
-    fn add(&mut self, processes: &[u32], run: impl FnOnce() -> Result<Requests, Failure>) -> Result<(), Failure> {
-        let cpu_seconds = || processes.iter().map(|&process| cpu_seconds(process)).sum::<io::Result<f64>>();
+    fn add(&mut self, served: &Served, run: impl FnOnce() -> Result<Requests, Failure>) -> Result<(), Failure> {
+        let cpu_seconds = || served.processes.iter().map(|&process| cpu_seconds(process)).sum::<io::Result<f64>>();
         let before = cpu_seconds()?;
-        let Requests { per_second, count, p99_us } = run()?;
+        let Requests { per_second, count, p99_us, own_cpu_seconds } = run()?;
+        let client = if served.processes.contains(&std::process::id()) { own_cpu_seconds } else { 0.0 };
         self.speeds.push(per_second);
         self.p99_us.push(p99_us);
-        self.cpu_us.push((cpu_seconds()? - before) * 1e6 / count);
+        self.cpu_us.push((cpu_seconds()? - before - client) * 1e6 / count);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bimetal_core::scheme::SchemeSpec;
 
-use super::client::{Fio, Workload};
+use super::client::{Client, Workload};
 use super::measure::{Pair, Row};
 use super::servers::{Ours, Served};
 use super::{REQUEST_BYTES, stores};
@@ -21,7 +21,7 @@ pub(super) const WORKLOADS: [Workload; 2] = [
 
 /// Rows of full stores after random writes.
 pub(super) fn rows(
-    fio: &Fio<'_>,
+    client: &Client<'_>,
     schemes: &[&'static SchemeSpec],
     folder: &Path,
     bytes: u64,
@@ -31,11 +31,11 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for scheme in schemes {
         let path = folder.join("scheme");
-        let store = stores::preconditioned(scheme, &path, bytes, bytes, (fio.interrupted, bar))?;
+        let store = stores::preconditioned(scheme, &path, bytes, bytes, (client.interrupted, bar))?;
         let ours = Ours::serve(Arc::clone(&store) as _, &folder.join("scheme.sock"))?;
         let pair = Pair { backing: scheme.name.to_owned(), ours: &ours.served, theirs: nbdkit, store: Some(&store) };
         for workload in &WORKLOADS {
-            rows.push(pair.measure(fio, workload, bar)?);
+            rows.push(pair.measure(client, workload, bar)?);
         }
         drop(ours);
         drop(store);

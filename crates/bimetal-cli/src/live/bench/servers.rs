@@ -1,8 +1,9 @@
-//! The servers of a benchmark: a device of this process over NBD or as a file, nbdkit, and nbdfuse.
+//! The servers of a benchmark: a device of this process over NBD, as a file or as a virtio disk, nbdkit, nbdfuse, and
+//! qemu-storage-daemon.
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -11,6 +12,8 @@ use std::time::Duration;
 use bimetal_live::BlockDevice;
 use bimetal_live::fuse::Mount;
 use bimetal_live::nbd::{Address, Export, Options, Server, Stop};
+use bimetal_live::store::Store;
+use bimetal_live::vhost_user::{self, Device, Running};
 
 use super::client::{Target, missing};
 use crate::failure::Failure;
@@ -40,7 +43,7 @@ impl Ours {
         let server = Server::bind(&Address::Unix(socket.into()), Export::default(), Options::default());
         let server = server.map_err(Failure::failed)?;
         let stop = server.stop();
-        let served = Served::by_this_process(Target::Socket(socket.into()));
+        let served = Served::by_this_process(Target::socket(socket));
         Ok(Self { served, stop, thread: Some(thread::spawn(move || server.run(&*device))) })
     }
 }
@@ -61,15 +64,32 @@ pub(super) struct OursAsFile {
 impl OursAsFile {
     pub(super) fn mount(device: Arc<dyn BlockDevice>, file: &Path) -> Result<Self, Failure> {
         let mount = Mount::new(file, device).map_err(|error| Failure::failed(error.to_string()))?;
-        let served = Served::by_this_process(Target::File(mount.file().into()));
+        let served = Served::by_this_process(Target::file(mount.file()));
         Ok(Self { served, _mount: mount })
     }
 }
 
-/// An nbdkit or nbdfuse process, which ends when this is dropped.
+/// A store as a virtio disk, served by this process.
+pub(super) struct OursAsQueue {
+    pub(super) served: Served,
+    _running: Running,
+}
+
+impl OursAsQueue {
+    pub(super) fn serve(store: &Arc<Store>, socket: &Path) -> Result<Self, Failure> {
+        let device = Device::of(store, Arc::clone(store) as _, Options::default().poll, false);
+        let server = vhost_user::Server::bind(socket, device, Arc::default()).map_err(Failure::failed)?;
+        let served = Served::by_this_process(Target::Queue(socket.into()));
+        Ok(Self { served, _running: server.start()? })
+    }
+}
+
+/// A process of another program, which ends when this is dropped.
 pub(super) struct Theirs {
     pub(super) served: Served,
     process: Child,
+    /// A file that it has mounted.
+    mount: Option<PathBuf>,
 }
 
 impl Theirs {
@@ -78,7 +98,7 @@ impl Theirs {
         let ready = socket.with_extension("pid");
         let mut command = Command::new("nbdkit");
         command.args(["--foreground", "--pidfile"]).arg(&ready).arg("--unix").arg(socket).args(plugin);
-        Self::start("nbdkit", &mut command, Target::Socket(socket.into()), &ready)
+        Self::start("nbdkit", &mut command, Target::socket(socket), &ready)
     }
 
     /// Checks that nbdfuse is installed.
@@ -95,16 +115,29 @@ impl Theirs {
         let mut command = Command::new("nbdfuse");
         let ready = file.with_extension("pid");
         command.arg("--pidfile").arg(&ready).arg(file).arg(format!("nbd+unix:///?socket={}", socket.display()));
-        let mut started = Self::start("nbdfuse", &mut command, Target::File(file.into()), &ready)?;
+        let mut started = Self::start("nbdfuse", &mut command, Target::file(file), &ready)?;
         started.served.processes.push(std::process::id());
+        started.mount = Some(file.into());
         Ok(started)
+    }
+
+    /// Starts qemu-storage-daemon, which serves an image as a virtio disk at a socket.
+    pub(super) fn storage_daemon(socket: &Path, image: &Path) -> Result<Self, Failure> {
+        let ready = socket.with_extension("pid");
+        let mut command = Command::new("qemu-storage-daemon");
+        // Threads of its own read and write the file, as for a virtual machine with default options.
+        let disk = format!("driver=file,node-name=disk,filename={}", image.display());
+        let export = "type=vhost-user-blk,id=export,node-name=disk,writable=on,addr.type=unix,addr.path=";
+        command.args(["--blockdev", &disk, "--export", &format!("{export}{}", socket.display())]);
+        command.arg("--pidfile").arg(&ready);
+        Self::start("qemu-storage-daemon", &mut command, Target::Queue(socket.into()), &ready)
     }
 
     fn start(program: &'static str, command: &mut Command, target: Target, ready: &Path) -> Result<Self, Failure> {
         command.stdin(Stdio::null());
         let process = command.spawn().map_err(|error| missing(command, &error))?;
         let served = Served { program, target, processes: vec![process.id()] };
-        let mut started = Self { served, process };
+        let mut started = Self { served, process, mount: None };
         while !ready.exists() {
             if let Some(status) = started.process.try_wait()? {
                 return Err(Failure::failed(format!("{program}: it ended with {status}")));
@@ -117,7 +150,7 @@ impl Theirs {
 
 impl Drop for Theirs {
     fn drop(&mut self) {
-        if let Target::File(file) = &self.served.target {
+        if let Some(file) = &self.mount {
             let _ = Command::new("fusermount3").args(["-u", "-q", "-z"]).arg(file).status();
         }
         let _ = self.process.kill();

@@ -17,7 +17,7 @@ pub(super) fn nbd(args: &MeasureArgs, by_backing: &[Row], by_scheme: &[Row]) -> 
     }
     text + &explained(
         args,
-        "over a Unix socket",
+        "of fio over a Unix socket",
         "Memory is compared with `nbdkit memory`, files with `nbdkit file` in the same directory",
     )
 }
@@ -27,8 +27,18 @@ pub(super) fn fuse(args: &MeasureArgs, rows: &[Row]) -> String {
     backings(rows)
         + &explained(
             args,
-            "with `--direct=1` on a file of `serve --fuse` and of `nbdfuse`",
+            "of fio with `--direct=1` on a file of `serve --fuse` and of `nbdfuse`",
             "Both files show the same store. The processor time of `nbdfuse` includes that of the NBD server",
+        )
+}
+
+/// The table for a store as a virtio disk.
+pub(super) fn vhost_user(args: &MeasureArgs, rows: &[Row]) -> String {
+    backings(rows)
+        + &explained(
+            args,
+            "of a virtual machine's driver, with one queue",
+            "Stores are compared with a file in the same directory behind `qemu-storage-daemon`",
         )
 }
 
@@ -42,7 +52,7 @@ fn explained(args: &MeasureArgs, manner: &str, compared: &str) -> String {
     format!(
         "\n{}",
         remark(&format!(
-            "requests/s of fio {manner}, anywhere in {size}: medians of {} rounds of {} s in turns, and the median of the rounds' ratios. \
+            "requests/s {manner}, anywhere in {size}: medians of {} rounds of {} s in turns, and the median of the rounds' ratios. \
              `CPU` is the ratio of processor time per request: above 1, `bimetal` takes less. Stores use the scheme `{}`; `written` is \
              its write amplification. {compared}. A flush takes as long as the file system in `--dir` needs.",
             args.rounds, args.seconds, args.scheme
