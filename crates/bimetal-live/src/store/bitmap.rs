@@ -44,16 +44,20 @@ impl Bitmap {
 
     /// Number of sectors from `sector` on, up to `end`, with the same bit.
     pub fn run(&self, sector: u64, end: u64) -> u64 {
-        let invert = if self.get(sector) { u64::MAX } else { 0 };
-        let mut at = sector;
-        while at < end {
-            let differs = (self.words[(at / 64) as usize] ^ invert) >> (at % 64);
-            if differs != 0 {
-                return (at + u64::from(differs.trailing_zeros())).min(end) - sector;
-            }
-            at = at / 64 * 64 + 64;
+        let same = if self.get(sector) { u64::MAX } else { 0 };
+        let (first, words) = (sector / 64, &self.words[..end.div_ceil(64) as usize]);
+        let differs = (words[first as usize] ^ same) >> (sector % 64);
+        if differs != 0 {
+            return u64::from(differs.trailing_zeros()).min(end - sector);
         }
-        end - sector
+        let rest = &words[first as usize + 1..];
+        match rest.iter().position(|&word| word != same) {
+            Some(after) => {
+                let bit = (rest[after] ^ same).trailing_zeros();
+                ((first + 1 + after as u64) * 64 + u64::from(bit)).min(end) - sector
+            }
+            None => end - sector,
+        }
     }
 
     /// Number of sectors that hold data.
