@@ -1,15 +1,19 @@
 //! Fuzzes the NBD server's protocol with arbitrary bytes from a client.
 
+use bimetal_live::nbd::proto::EXTENDED_REQUEST_BYTES;
 use bimetal_live::nbd::{Connection, Export, Input, MAX_PAYLOAD_BYTES, Next, Output};
 use bimetal_live::{BlockDevice, MemoryDevice};
 
 /// Sectors of the served device: the small one is fast, the large one has room for holes that the server reports.
 const SECTORS: [u64; 2] = [32, 160];
-/// Flags, `NBD_OPT_STRUCTURED_REPLY`, `NBD_OPT_SET_META_CONTEXT` and `NBD_OPT_GO`. Half of the inputs start behind this
-/// negotiation, with requests.
-const NEGOTIATED: &[u8] =
-    b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0IHAVEOPT\0\0\0\x0a\0\0\0\x1b\0\0\0\0\0\0\0\x01\0\0\0\x0f\
+/// Flags and `NBD_OPT_STRUCTURED_REPLY`, or `NBD_OPT_EXTENDED_HEADERS`. Half of the inputs start behind a negotiation that
+/// begins so, with requests.
+const BEGINNINGS: [&[u8]; 2] = [b"\0\0\0\x03IHAVEOPT\0\0\0\x08\0\0\0\0", b"\0\0\0\x03IHAVEOPT\0\0\0\x0b\0\0\0\0"];
+/// The end of this negotiation: `NBD_OPT_SET_META_CONTEXT` and `NBD_OPT_GO`.
+const END: &[u8] = b"IHAVEOPT\0\0\0\x0a\0\0\0\x1b\0\0\0\0\0\0\0\x01\0\0\0\x0f\
 base:allocationIHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0";
+/// Bytes before the data of a read at most: the header of an extended chunk, and an offset.
+const DATA_HEADER_BYTES: usize = 40;
 
 /// A client of the NBD server: the first byte configures the server, the second sets the size of the parts in which the
 /// other bytes arrive.
@@ -27,10 +31,12 @@ fn converse(setup: u8, client: &[u8], cut: usize) -> (Vec<u8>, Vec<u8>, bool) {
     let export = Export { name: "disk".into(), read_only: setup & 1 != 0, ..Export::default() };
     let (mut input, mut output) = (Input::new(64), Output::new(64));
     let mut connection = Connection::new(&device, &export, setup & 2 != 0, &mut output);
-    let prefix = if setup & 4 != 0 { NEGOTIATED } else { &[] };
+    let negotiated = [BEGINNINGS[usize::from(setup >> 4 & 1)], END];
+    let prefix = if setup & 4 != 0 { &negotiated[..] } else { &[] };
+    let prefix_bytes: usize = prefix.iter().map(|part| part.len()).sum();
     let mut sent = Vec::new();
     let mut closed = false;
-    for part in std::iter::once(prefix).chain(client.chunks(cut)) {
+    for part in prefix.iter().copied().chain(client.chunks(cut)) {
         let mut left = part;
         loop {
             let (before, next) = (input.bytes().len(), connection.advance(&mut input, &mut output));
@@ -40,12 +46,12 @@ fn converse(setup: u8, client: &[u8], cut: usize) -> (Vec<u8>, Vec<u8>, bool) {
             output.clear();
             match next {
                 Next::Receive { message_bytes } => {
-                    assert!(message_bytes <= MAX_PAYLOAD_BYTES + 28, "a message that does not fit");
+                    assert!(message_bytes <= MAX_PAYLOAD_BYTES + EXTENDED_REQUEST_BYTES, "a message that does not fit");
                     if left.is_empty() {
                         break;
                     }
                     let room = input.room(message_bytes);
-                    assert!(room.len() <= 2 * (client.len() + prefix.len()) + 128, "memory for bytes not yet sent");
+                    assert!(room.len() <= 2 * (client.len() + prefix_bytes) + 128, "memory for bytes not yet sent");
                     let (now, later) = left.split_at(room.len().min(left.len()));
                     room[..now.len()].copy_from_slice(now);
                     input.received(now.len());
@@ -53,7 +59,8 @@ fn converse(setup: u8, client: &[u8], cut: usize) -> (Vec<u8>, Vec<u8>, bool) {
                 }
                 Next::Send => assert!(!idle, "no progress"),
                 Next::Room { bytes } => {
-                    assert!(bytes <= (device.sectors() * 512) as usize + 28, "more room than the device has bytes");
+                    let most = (device.sectors() * 512) as usize + DATA_HEADER_BYTES;
+                    assert!(bytes <= most, "more room than the device has bytes");
                     output.grow(bytes);
                 }
                 Next::StartTls => connection.tls_established(),

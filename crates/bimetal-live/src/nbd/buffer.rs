@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::MAX_PAYLOAD_BYTES;
-use super::proto::REQUEST_BYTES;
+use super::proto::EXTENDED_REQUEST_BYTES;
 use crate::block_device::Payload;
 
 /// Bytes of a buffer for a large message of any length. An allocation of more than 32 MiB has its own mapping: only
@@ -66,7 +66,7 @@ impl Input {
         let held = self.end - self.start;
         let is_large = self.is_large();
         let is_long = message_bytes >= LONG_BYTES;
-        let wanted = if is_long && !is_large { message_bytes + REQUEST_BYTES } else { message_bytes };
+        let wanted = if is_long && !is_large { message_bytes + EXTENDED_REQUEST_BYTES } else { message_bytes };
         let bytes = Arc::make_mut(&mut self.bytes);
         if self.start > 0 && (held <= MOVED_BYTES || self.start + message_bytes > bytes.len()) {
             bytes.copy_within(self.start..self.end, 0);
@@ -236,14 +236,14 @@ mod tests {
     #[test]
     fn a_long_message_is_received_by_itself_with_the_header_of_the_next_one() {
         let mut input = Input::new(4 * LONG_BYTES);
-        assert_eq!(input.room(REQUEST_BYTES).len(), 4 * LONG_BYTES, "short ones are received together");
-        input.received(REQUEST_BYTES);
-        let message_bytes = REQUEST_BYTES + LONG_BYTES;
-        assert_eq!(input.room(message_bytes).len(), LONG_BYTES + REQUEST_BYTES);
-        input.received(LONG_BYTES + REQUEST_BYTES);
+        assert_eq!(input.room(EXTENDED_REQUEST_BYTES).len(), 4 * LONG_BYTES, "short ones are received together");
+        input.received(EXTENDED_REQUEST_BYTES);
+        let message_bytes = EXTENDED_REQUEST_BYTES + LONG_BYTES;
+        assert_eq!(input.room(message_bytes).len(), LONG_BYTES + EXTENDED_REQUEST_BYTES);
+        input.received(LONG_BYTES + EXTENDED_REQUEST_BYTES);
         input.consume(message_bytes);
-        assert_eq!(input.bytes().len(), REQUEST_BYTES);
-        assert_eq!(input.room(message_bytes).len(), LONG_BYTES + REQUEST_BYTES);
+        assert_eq!(input.bytes().len(), EXTENDED_REQUEST_BYTES);
+        assert_eq!(input.room(message_bytes).len(), LONG_BYTES + EXTENDED_REQUEST_BYTES);
         assert_eq!(input.start, 0, "it begins where the one before began");
     }
 

@@ -3,7 +3,7 @@
 use super::buffer::{Input, Output};
 use super::execute::{Replies, execute};
 use super::negotiation::{Agreement, Negotiation, Step, Tls};
-use super::reply::Refusal;
+use super::reply::{Refusal, ReplyTo};
 use super::transmission::{Command, Received, receive};
 use super::{Export, Geometry, OUTPUT_BATCH_BYTES};
 use crate::block_device::BlockDevice;
@@ -55,7 +55,7 @@ enum Phase {
     /// The data of a refused request are still arriving.
     Discarding {
         agreement: Agreement,
-        cookie: u64,
+        to: ReplyTo,
         refusal: Refusal,
         data: u64,
     },
@@ -101,14 +101,14 @@ impl<'d> Connection<'d> {
             let step = match self.phase {
                 Phase::Negotiating(_) => self.negotiate(input, out),
                 Phase::Transmitting(agreement) => self.transmit(agreement, input, out),
-                Phase::Discarding { agreement, cookie, refusal, data } => {
+                Phase::Discarding { agreement, to, refusal, data } => {
                     let now = data.min(input.bytes().len() as u64);
                     input.consume(now as usize);
                     if now < data {
-                        self.phase = Phase::Discarding { agreement, cookie, refusal, data: data - now };
+                        self.phase = Phase::Discarding { agreement, to, refusal, data: data - now };
                         Some(Next::Receive { message_bytes: 1 })
                     } else {
-                        Replies { out, cookie, structured: agreement.structured }.refuse(refusal);
+                        to.refusal(out, refusal);
                         self.messages += 1;
                         self.phase = Phase::Transmitting(agreement);
                         None
@@ -144,11 +144,11 @@ impl<'d> Connection<'d> {
     fn transmit(&mut self, agreement: Agreement, input: &mut Input, out: &mut Output) -> Option<Next> {
         match receive(input.bytes(), agreement, self.geometry) {
             Received::Incomplete(message_bytes) => return Some(Next::Receive { message_bytes }),
-            Received::Request { used, cookie, command } => {
+            Received::Request { used, to, command } => {
                 if command.waits() && !out.bytes().is_empty() {
                     return Some(Next::Send);
                 }
-                let bytes = command.reply_bytes(agreement.structured);
+                let bytes = command.reply_bytes(agreement.mode);
                 if bytes > out.left() {
                     return Some(if out.bytes().is_empty() { Next::Room { bytes } } else { Next::Send });
                 }
@@ -156,14 +156,13 @@ impl<'d> Connection<'d> {
                     Command::Write { data, .. } => Some(input.share(used - data.len()..used)),
                     _ => None,
                 };
-                let replies = Replies { out, cookie, structured: agreement.structured };
-                execute(command, shared.as_ref(), self.device, replies);
+                execute(command, shared.as_ref(), self.device, Replies { out, to });
                 self.messages += 1;
                 input.consume(used);
             }
-            Received::Refused { used, cookie, refusal, data } => {
+            Received::Refused { used, to, refusal, data } => {
                 input.consume(used);
-                self.phase = Phase::Discarding { agreement, cookie, refusal, data };
+                self.phase = Phase::Discarding { agreement, to, refusal, data };
             }
             Received::Disconnect => self.phase = Phase::Closed(Close::Disconnect),
             Received::Violation(what) => self.phase = Phase::Closed(Close::Violation(what)),
@@ -174,25 +173,27 @@ impl<'d> Connection<'d> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::mode::Mode;
     use super::super::proto::*;
     use super::*;
     use crate::MemoryDevice;
 
-    fn request(flags: u16, kind: u16, offset: u64, bytes: u32) -> Vec<u8> {
+    fn request(mode: Mode, flags: u16, kind: u16, offset: u64, bytes: u64) -> Vec<u8> {
+        let (magic, length) = match mode {
+            Mode::Simple | Mode::Structured => (NBD_REQUEST_MAGIC, (bytes as u32).to_be_bytes().to_vec()),
+            Mode::Extended => (NBD_EXTENDED_REQUEST_MAGIC, bytes.to_be_bytes().to_vec()),
+        };
         let flags = [flags.to_be_bytes(), kind.to_be_bytes()].concat();
-        [&NBD_REQUEST_MAGIC.to_be_bytes()[..], &flags, &[0; 8], &offset.to_be_bytes(), &bytes.to_be_bytes()].concat()
+        [&magic.to_be_bytes()[..], &flags, &[0; 8], &offset.to_be_bytes(), &length].concat()
     }
 
-    #[test]
-    fn a_warm_connection_allocates_nothing() {
-        let (device, export) = (MemoryDevice::new(1 << 16), Export::default());
-        let (mut input, mut output) = (Input::new(4096), Output::new(4096));
-        let mut connection = Connection::new(&device, &export, false, &mut output);
-        connection.phase = Phase::Transmitting(Agreement { structured: true, allocation: true });
-        output.clear();
+    /// Requests of every kind, one refused, and a long write.
+    fn round(mode: Mode) -> Vec<u8> {
+        let request = |flags, kind, offset, bytes| request(mode, flags, kind, offset, bytes);
+        let has_data = if mode == Mode::Extended { NBD_CMD_FLAG_PAYLOAD_LEN } else { 0 };
         let mut round = Vec::new();
         for at in 0..64 {
-            round.extend(request(at % 2, NBD_CMD_WRITE, 8192 * u64::from(at), 4096));
+            round.extend(request((at % 2) | has_data, NBD_CMD_WRITE, 8192 * u64::from(at), 4096));
             round.extend([3; 4096]);
             round.extend(request(0, NBD_CMD_READ, 4096 * u64::from(at), 1 << (9 + at % 12)));
             round.extend(request(0, NBD_CMD_BLOCK_STATUS, 0, 1 << 20));
@@ -201,30 +202,47 @@ mod tests {
             round.extend(request(0, NBD_CMD_WRITE_ZEROES, 0, 4096));
             round.extend(request(0, NBD_CMD_FLUSH, 0, 0));
         }
-        round.extend(request(0, NBD_CMD_WRITE, 0, 1 << 20));
+        round.extend(request(has_data, NBD_CMD_WRITE, 0, 1 << 20));
         round.extend(vec![1; 1 << 20]);
-        let mut serve = || {
-            let (mut left, mut sent) = (&round[..], 0);
-            loop {
-                let next = connection.advance(&mut input, &mut output);
-                sent += output.bytes().len();
-                output.clear();
-                match next {
-                    Next::Receive { .. } if left.is_empty() => return sent,
-                    Next::Receive { message_bytes } => {
-                        let room = input.room(message_bytes);
-                        let (now, later) = left.split_at(room.len().min(left.len()));
-                        room[..now.len()].copy_from_slice(now);
-                        input.received(now.len());
-                        left = later;
+        if mode == Mode::Extended {
+            round.extend(request(NBD_CMD_FLAG_PAYLOAD_LEN, NBD_CMD_BLOCK_STATUS, 0, 12));
+            round.extend([0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 1]);
+        }
+        round
+    }
+
+    #[test]
+    fn a_warm_connection_allocates_nothing() {
+        for mode in [Mode::Simple, Mode::Structured, Mode::Extended] {
+            let (device, export) = (MemoryDevice::new(1 << 16), Export::default());
+            let (mut input, mut output) = (Input::new(4096), Output::new(4096));
+            let mut connection = Connection::new(&device, &export, false, &mut output);
+            connection.phase = Phase::Transmitting(Agreement { mode, allocation: true });
+            output.clear();
+            let round = round(mode);
+            let mut serve = || {
+                let (mut left, mut sent) = (&round[..], 0);
+                loop {
+                    let next = connection.advance(&mut input, &mut output);
+                    sent += output.bytes().len();
+                    output.clear();
+                    match next {
+                        Next::Receive { .. } if left.is_empty() => return sent,
+                        Next::Receive { message_bytes } => {
+                            let room = input.room(message_bytes);
+                            let (now, later) = left.split_at(room.len().min(left.len()));
+                            room[..now.len()].copy_from_slice(now);
+                            input.received(now.len());
+                            left = later;
+                        }
+                        Next::Room { bytes } => output.grow(bytes),
+                        next => assert_eq!(next, Next::Send),
                     }
-                    Next::Room { bytes } => output.grow(bytes),
-                    next => assert_eq!(next, Next::Send),
                 }
-            }
-        };
-        assert!(serve() > 1 << 20);
-        let allocated = allocation_counter::measure(|| assert!(serve() > 1 << 20));
-        assert_eq!(allocated.count_total, 0);
+            };
+            assert!(serve() > 1 << 20);
+            let allocated = allocation_counter::measure(|| assert!(serve() > 1 << 20));
+            assert_eq!(allocated.count_total, 0);
+        }
     }
 }

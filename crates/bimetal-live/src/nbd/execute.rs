@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::buffer::Output;
 use super::negotiation::BASE_ALLOCATION_ID;
 use super::proto::*;
-use super::reply::{self, Refusal};
+use super::reply::{Refusal, ReplyTo};
 use super::transmission::Command;
 use crate::block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES, write_zeros};
 
@@ -18,10 +18,8 @@ const MAX_EXTENTS: usize = 1024;
 pub struct Replies<'o> {
     /// The output of the connection.
     pub out: &'o mut Output,
-    /// Identifies the request.
-    pub cookie: u64,
-    /// Whether replies come in chunks.
-    pub structured: bool,
+    /// The request.
+    pub to: ReplyTo,
 }
 
 /// Executes `command` on `device` and replies. The data of a write are `shared`, if they can be.
@@ -48,7 +46,7 @@ pub fn execute(command: Command<'_>, shared: Option<&Payload>, device: &dyn Bloc
         Command::WriteZeroes { sector, sectors, fua, .. } => device.zero(sector, sectors, fua),
     };
     match done {
-        Ok(()) => reply::simple(replies.out, replies.cookie, 0),
+        Ok(()) => replies.to.success(replies.out),
         Err(error) => replies.refuse(refusal(error)),
     }
 }
@@ -67,44 +65,35 @@ fn refusal(error: IoError) -> Refusal {
 
 impl Replies<'_> {
     /// Replies that the request was refused or failed.
-    pub fn refuse(&mut self, refusal: Refusal) {
-        if self.structured {
-            reply::error_chunk(self.out, self.cookie, refusal);
-        } else {
-            reply::simple(self.out, self.cookie, refusal.error as u32);
-        }
+    fn refuse(&mut self, refusal: Refusal) {
+        self.to.refusal(self.out, refusal);
     }
 
     /// Lets the device read directly into the output.
     fn read(&mut self, device: &dyn BlockDevice, sector: u64, bytes: usize, whole: bool) {
         if bytes == 0 {
-            return if self.structured {
-                reply::none_chunk(self.out, self.cookie);
-            } else {
-                reply::simple(self.out, self.cookie, 0);
-            };
+            return self.to.no_data(self.out);
         }
-        let header_bytes = if self.structured { reply::DATA_HEADER_BYTES } else { reply::SIMPLE_REPLY_BYTES };
+        let header_bytes = self.to.mode.data_header_bytes();
         let room = self.out.room(header_bytes + bytes);
         if let Err(error) = device.read(sector, &mut room[header_bytes..]) {
             return self.refuse(refusal(error));
         }
-        let filled = if !self.structured {
-            reply::simple_header(room, self.cookie, 0);
+        let filled = if !self.to.mode.has_chunks() {
+            self.to.simple_header(room, 0);
             header_bytes + bytes
         } else if whole || bytes < HOLE_BYTES {
-            reply::data_header(room, NBD_REPLY_FLAG_DONE, self.cookie, sector * SECTOR_BYTES, bytes);
+            self.to.data_header(room, NBD_REPLY_FLAG_DONE, self.to.offset, bytes);
             header_bytes + bytes
         } else {
-            chunks(room, self.cookie, sector * SECTOR_BYTES)
+            chunks(room, self.to)
         };
         self.out.fill(filled);
     }
 
     fn block_status(&mut self, device: &dyn BlockDevice, sector: u64, sectors: u64, one: bool) {
         let start = self.out.bytes().len();
-        self.out.put(&[0; reply::CHUNK_HEADER_BYTES]);
-        self.out.put(&BASE_ALLOCATION_ID.to_be_bytes());
+        self.to.begin_status(self.out);
         let mut left = sectors;
         let mut run = (0, Extent::Allocated);
         let mut extents = 0;
@@ -135,14 +124,7 @@ impl Replies<'_> {
             self.out.unfill(start);
             return self.refuse(refusal(visited.err().unwrap_or(IoError::Io)));
         }
-        let (cookie, payload_bytes) = (self.cookie, 4 + 8 * extents);
-        reply::chunk_header(
-            self.out.since(start),
-            NBD_REPLY_FLAG_DONE,
-            NBD_REPLY_TYPE_BLOCK_STATUS,
-            cookie,
-            payload_bytes,
-        );
+        self.to.end_status(self.out.since(start), BASE_ALLOCATION_ID, extents);
     }
 
     fn put_extent(&mut self, (sectors, extent): (u64, Extent)) {
@@ -150,36 +132,36 @@ impl Replies<'_> {
             Extent::Allocated => 0,
             Extent::Hole => NBD_STATE_HOLE | NBD_STATE_ZERO,
         };
-        self.out.put(&((sectors * SECTOR_BYTES) as u32).to_be_bytes());
-        self.out.put(&state.to_be_bytes());
+        self.to.extent(self.out, sectors * SECTOR_BYTES, state);
     }
 }
 
-/// Converts data at `offset`, which begin after the room for one header, to chunks of data and of holes, in place: a
+/// Converts the data of a read, which begin after the room for one header, to chunks of data and of holes, in place: a
 /// hole takes less room than its zeros and two headers. Returns the length of the chunks.
-fn chunks(room: &mut [u8], cookie: u64, offset: u64) -> usize {
-    let bytes = room.len() - reply::DATA_HEADER_BYTES;
-    let data = |from: usize| reply::DATA_HEADER_BYTES + from;
+fn chunks(room: &mut [u8], to: ReplyTo) -> usize {
+    let header_bytes = to.mode.data_header_bytes();
+    let bytes = room.len() - header_bytes;
+    let data = |from: usize| header_bytes + from;
     let (mut from, mut filled) = (0, 0);
     while from < bytes {
         let hole = is_hole(&room[data(from)..]);
-        let mut to = from;
-        while to < bytes && is_hole(&room[data(to)..]) == hole {
-            to = bytes.min(to + HOLE_BYTES);
+        let mut end = from;
+        while end < bytes && is_hole(&room[data(end)..]) == hole {
+            end = bytes.min(end + HOLE_BYTES);
         }
-        let flags = if to == bytes { NBD_REPLY_FLAG_DONE } else { 0 };
+        let (offset, flags) = (to.offset + from as u64, if end == bytes { NBD_REPLY_FLAG_DONE } else { 0 });
         if hole {
-            reply::hole_chunk(&mut room[filled..], flags, cookie, offset + from as u64, to - from);
-            filled += reply::HOLE_CHUNK_BYTES;
+            to.hole_chunk(&mut room[filled..], flags, offset, end - from);
+            filled += to.mode.hole_chunk_bytes();
         } else {
             // Data without a hole before them are in place already.
-            if data(from) != filled + reply::DATA_HEADER_BYTES {
-                room.copy_within(data(from)..data(to), filled + reply::DATA_HEADER_BYTES);
+            if data(from) != filled + header_bytes {
+                room.copy_within(data(from)..data(end), filled + header_bytes);
             }
-            reply::data_header(&mut room[filled..], flags, cookie, offset + from as u64, to - from);
-            filled += reply::DATA_HEADER_BYTES + to - from;
+            to.data_header(&mut room[filled..], flags, offset, end - from);
+            filled += header_bytes + end - from;
         }
-        from = to;
+        from = end;
     }
     filled
 }
@@ -192,28 +174,33 @@ fn is_hole(data: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::mode::Mode;
     use super::*;
 
     #[test]
     fn data_after_a_hole_move_up() {
-        let sizes = [(HOLE_BYTES, 3), (2 * HOLE_BYTES, 0), (HOLE_BYTES + 512, 4)];
-        let mut room = vec![9; reply::DATA_HEADER_BYTES];
-        for (bytes, fill) in sizes {
-            room.resize(room.len() + bytes, fill);
+        for mode in [Mode::Structured, Mode::Extended] {
+            let to = ReplyTo { mode, cookie: 77, offset: 4096 };
+            let (header_bytes, hole_bytes) = (mode.data_header_bytes(), mode.hole_chunk_bytes());
+            let sizes = [(HOLE_BYTES, 3), (2 * HOLE_BYTES, 0), (HOLE_BYTES + 512, 4)];
+            let mut room = vec![9; header_bytes];
+            for (bytes, fill) in sizes {
+                room.resize(room.len() + bytes, fill);
+            }
+            let filled = chunks(&mut room, to);
+            assert_eq!(filled, 2 * header_bytes + hole_bytes + 2 * HOLE_BYTES + 512);
+            let mut expected = vec![0; header_bytes];
+            to.data_header(&mut expected, 0, 4096, HOLE_BYTES);
+            expected.resize(expected.len() + HOLE_BYTES, 3);
+            let mut hole = vec![0; hole_bytes];
+            to.hole_chunk(&mut hole, 0, 4096 + HOLE_BYTES as u64, 2 * HOLE_BYTES);
+            expected.extend(hole);
+            let mut header = vec![0; header_bytes];
+            to.data_header(&mut header, NBD_REPLY_FLAG_DONE, 4096 + 3 * HOLE_BYTES as u64, HOLE_BYTES + 512);
+            expected.extend(header);
+            expected.resize(expected.len() + HOLE_BYTES + 512, 4);
+            assert!(room[..filled] == expected);
         }
-        let filled = chunks(&mut room, 77, 4096);
-        assert_eq!(filled, 2 * reply::DATA_HEADER_BYTES + reply::HOLE_CHUNK_BYTES + 2 * HOLE_BYTES + 512);
-        let mut expected = vec![0; reply::DATA_HEADER_BYTES];
-        reply::data_header(&mut expected, 0, 77, 4096, HOLE_BYTES);
-        expected.resize(expected.len() + HOLE_BYTES, 3);
-        let mut hole = [0; reply::HOLE_CHUNK_BYTES];
-        reply::hole_chunk(&mut hole, 0, 77, 4096 + HOLE_BYTES as u64, 2 * HOLE_BYTES);
-        expected.extend(hole);
-        let mut header = [0; reply::DATA_HEADER_BYTES];
-        reply::data_header(&mut header, NBD_REPLY_FLAG_DONE, 77, 4096 + 3 * HOLE_BYTES as u64, HOLE_BYTES + 512);
-        expected.extend(header);
-        expected.resize(expected.len() + HOLE_BYTES + 512, 4);
-        assert!(room[..filled] == expected);
     }
 
     #[test]

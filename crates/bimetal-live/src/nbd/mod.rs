@@ -14,6 +14,7 @@ mod buffer;
 mod connection;
 mod execute;
 mod listen;
+mod mode;
 mod negotiation;
 mod options;
 mod pool;

@@ -3,6 +3,7 @@
 //! Before a client has completed it, nothing is opened and only a few KiB of buffers are used.
 
 use super::buffer::Output;
+use super::mode::Mode;
 use super::proto::*;
 use super::reply;
 use super::{Export, Geometry, MAX_OPTION_BYTES, MAX_OPTIONS, MAX_PAYLOAD_BYTES};
@@ -20,8 +21,8 @@ const BLOCK_BYTES_PREFERRED: u32 = 4096;
 /// The agreement between a client and the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreement {
-    /// Reads are answered in chunks, and errors have a text.
-    pub structured: bool,
+    /// Form of requests and replies.
+    pub mode: Mode,
     /// The client asked for `base:allocation`.
     pub allocation: bool,
 }
@@ -185,6 +186,10 @@ impl Negotiation {
             return Step::Continue { used };
         }
         let done = match option {
+            // Only `NBD_OPT_GO` ends a negotiation with extended headers.
+            NBD_OPT_EXPORT_NAME if self.agreement.mode == Mode::Extended => {
+                return Step::Violation("an export was chosen with EXPORT_NAME after extended headers");
+            }
             NBD_OPT_EXPORT_NAME => return self.export_name(data, export, geometry, out),
             NBD_OPT_LIST => list(data, export, out),
             NBD_OPT_STARTTLS => match self.start_tls(data) {
@@ -196,6 +201,7 @@ impl Negotiation {
             },
             NBD_OPT_INFO | NBD_OPT_GO => self.info(&choice, export, geometry, out),
             NBD_OPT_STRUCTURED_REPLY => self.structured_reply(data),
+            NBD_OPT_EXTENDED_HEADERS => self.extended_headers(data),
             NBD_OPT_LIST_META_CONTEXT => self.meta_context(&choice, export, out).map(|_| ()),
             NBD_OPT_SET_META_CONTEXT => {
                 self.agreement.allocation = false;
@@ -238,7 +244,19 @@ impl Negotiation {
         if !data.is_empty() {
             return Err(NO_DATA);
         }
-        self.agreement.structured = true;
+        if self.agreement.mode == Mode::Extended {
+            return Err((NBD_REP_ERR_EXT_HEADER_REQD, "extended headers were agreed on"));
+        }
+        self.agreement.mode = Mode::Structured;
+        Ok(())
+    }
+
+    /// Agrees on extended headers. A context that was set before stays set.
+    fn extended_headers(&mut self, data: &[u8]) -> Result<(), Refused> {
+        if !data.is_empty() {
+            return Err(NO_DATA);
+        }
+        self.agreement.mode = Mode::Extended;
         Ok(())
     }
 
@@ -288,8 +306,8 @@ impl Negotiation {
         export: &Export,
         out: &mut Output,
     ) -> Result<bool, Refused> {
-        if !self.agreement.structured {
-            return Err((NBD_REP_ERR_INVALID, "contexts need structured replies"));
+        if !self.agreement.mode.has_chunks() {
+            return Err((NBD_REP_ERR_INVALID, "contexts need structured replies or extended headers"));
         }
         let mut data = Fields(data);
         let name = data.string().ok_or(MALFORMED)?;
@@ -340,7 +358,9 @@ fn transmission_flags(read_only: bool, agreement: Agreement) -> u16 {
         true => NBD_FLAG_READ_ONLY,
         false => NBD_FLAG_SEND_TRIM | NBD_FLAG_SEND_WRITE_ZEROES | NBD_FLAG_SEND_FAST_ZERO,
     };
-    always | writes | if agreement.structured { NBD_FLAG_SEND_DF } else { 0 }
+    let chunks = if agreement.mode.has_chunks() { NBD_FLAG_SEND_DF } else { 0 };
+    let filters = agreement.mode == Mode::Extended && agreement.allocation;
+    always | writes | chunks | if filters { NBD_FLAG_BLOCK_STATUS_PAYLOAD } else { 0 }
 }
 
 /// Reads the data of an option field by field; `None` if they end too early or a string is too long.

@@ -21,6 +21,7 @@ pub const NBD_OPT_GO: u32 = 7;
 pub const NBD_OPT_STRUCTURED_REPLY: u32 = 8;
 pub const NBD_OPT_LIST_META_CONTEXT: u32 = 9;
 pub const NBD_OPT_SET_META_CONTEXT: u32 = 10;
+pub const NBD_OPT_EXTENDED_HEADERS: u32 = 11;
 
 pub const NBD_REP_ACK: u32 = 1;
 pub const NBD_REP_SERVER: u32 = 2;
@@ -32,6 +33,7 @@ pub const NBD_REP_ERR_INVALID: u32 = (1 << 31) + 3;
 pub const NBD_REP_ERR_TLS_REQD: u32 = (1 << 31) + 5;
 pub const NBD_REP_ERR_UNKNOWN: u32 = (1 << 31) + 6;
 pub const NBD_REP_ERR_TOO_BIG: u32 = (1 << 31) + 9;
+pub const NBD_REP_ERR_EXT_HEADER_REQD: u32 = (1 << 31) + 10;
 
 pub const NBD_INFO_EXPORT: u16 = 0;
 pub const NBD_INFO_NAME: u16 = 1;
@@ -48,16 +50,21 @@ pub const NBD_FLAG_SEND_DF: u16 = 1 << 7;
 pub const NBD_FLAG_CAN_MULTI_CONN: u16 = 1 << 8;
 pub const NBD_FLAG_SEND_CACHE: u16 = 1 << 10;
 pub const NBD_FLAG_SEND_FAST_ZERO: u16 = 1 << 11;
+pub const NBD_FLAG_BLOCK_STATUS_PAYLOAD: u16 = 1 << 12;
 
 /// Maximum length of a string, in bytes.
 pub const STRING_BYTES_MAX: usize = 4096;
 
 // Transmission.
-/// Bytes of a request before its data.
+/// Bytes of a compact request before its data.
 pub const REQUEST_BYTES: usize = 28;
+/// Bytes of an extended request before its data.
+pub const EXTENDED_REQUEST_BYTES: usize = 32;
 pub const NBD_REQUEST_MAGIC: u32 = 0x2560_9513;
+pub const NBD_EXTENDED_REQUEST_MAGIC: u32 = 0x21e4_1c71;
 pub const NBD_SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 pub const NBD_STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
+pub const NBD_EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 
 pub const NBD_CMD_READ: u16 = 0;
 pub const NBD_CMD_WRITE: u16 = 1;
@@ -73,12 +80,14 @@ pub const NBD_CMD_FLAG_NO_HOLE: u16 = 1 << 1;
 pub const NBD_CMD_FLAG_DF: u16 = 1 << 2;
 pub const NBD_CMD_FLAG_REQ_ONE: u16 = 1 << 3;
 pub const NBD_CMD_FLAG_FAST_ZERO: u16 = 1 << 4;
+pub const NBD_CMD_FLAG_PAYLOAD_LEN: u16 = 1 << 5;
 
 pub const NBD_REPLY_FLAG_DONE: u16 = 1 << 0;
 pub const NBD_REPLY_TYPE_NONE: u16 = 0;
 pub const NBD_REPLY_TYPE_OFFSET_DATA: u16 = 1;
 pub const NBD_REPLY_TYPE_OFFSET_HOLE: u16 = 2;
 pub const NBD_REPLY_TYPE_BLOCK_STATUS: u16 = 5;
+pub const NBD_REPLY_TYPE_BLOCK_STATUS_EXT: u16 = 6;
 pub const NBD_REPLY_TYPE_ERROR: u16 = (1 << 15) + 1;
 
 pub const NBD_STATE_HOLE: u32 = 1 << 0;

@@ -10,10 +10,10 @@ use super::accept::{Arrival, Stop, next_arrival};
 use super::buffer::{Input, Output};
 use super::connection::{Close, Connection, Next};
 use super::listen::{Address, ListenError, Listener};
+use super::mode::Mode;
 use super::options::Options;
 use super::pool::{Grant, Pool};
-use super::proto::REQUEST_BYTES;
-use super::reply::SIMPLE_REPLY_BYTES;
+use super::proto::EXTENDED_REQUEST_BYTES;
 use super::socket::Transport;
 use super::tally::Tally;
 use super::{Export, OUTPUT_BATCH_BYTES};
@@ -27,8 +27,8 @@ const INPUT_BYTES: usize = 256 << 10;
 
 /// A reply of at most `HELD_BYTES`, such as that to a write, is held back if the next request, of at most
 /// `AWAITED_BYTES`, is arriving: the client is woken once for both.
-const HELD_BYTES: usize = SIMPLE_REPLY_BYTES;
-const AWAITED_BYTES: usize = REQUEST_BYTES + (128 << 10);
+const HELD_BYTES: usize = Mode::Extended.header_bytes();
+const AWAITED_BYTES: usize = EXTENDED_REQUEST_BYTES + (128 << 10);
 
 /// A server that listens; [`Server::run`] serves.
 #[derive(Debug)]

@@ -33,12 +33,51 @@ pub fn contexts(name: &[u8], queries: &[&[u8]]) -> Vec<u8> {
     data
 }
 
-/// A complete negotiation: plain, with structured replies, or with these and `base:allocation`.
-pub fn negotiate(structured: bool, allocation: bool) -> Vec<u8> {
-    let mut bytes = client_flags();
-    if structured {
-        bytes.extend(option(NBD_OPT_STRUCTURED_REPLY, &[]));
+/// Form of the messages that a client negotiates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Simple,
+    Structured,
+    Extended,
+}
+
+impl Form {
+    pub const ALL: [Self; 3] = [Self::Simple, Self::Structured, Self::Extended];
+
+    /// The option with which it is negotiated.
+    fn option(self) -> Vec<u8> {
+        match self {
+            Self::Simple => Vec::new(),
+            Self::Structured => option(NBD_OPT_STRUCTURED_REPLY, &[]),
+            Self::Extended => option(NBD_OPT_EXTENDED_HEADERS, &[]),
+        }
     }
+
+    /// A request, without data.
+    pub fn request(self, flags: u16, kind: u16, cookie: u64, offset: u64, bytes: u64) -> Vec<u8> {
+        let (magic, length) = match self {
+            Self::Extended => (NBD_EXTENDED_REQUEST_MAGIC, bytes.to_be_bytes().to_vec()),
+            _ => (NBD_REQUEST_MAGIC, u32::try_from(bytes).unwrap().to_be_bytes().to_vec()),
+        };
+        let flags = [flags.to_be_bytes(), kind.to_be_bytes()].concat();
+        [&magic.to_be_bytes()[..], &flags, &cookie.to_be_bytes(), &offset.to_be_bytes(), &length].concat()
+    }
+
+    /// The flag of a write: extended requests announce their data.
+    pub fn write_flag(self) -> u16 {
+        if self == Self::Extended { NBD_CMD_FLAG_PAYLOAD_LEN } else { 0 }
+    }
+
+    pub fn write(self, flags: u16, cookie: u64, offset: u64, data: &[u8]) -> Vec<u8> {
+        let flags = flags | self.write_flag();
+        [&self.request(flags, NBD_CMD_WRITE, cookie, offset, data.len() as u64)[..], data].concat()
+    }
+}
+
+/// A complete negotiation, perhaps with `base:allocation`.
+pub fn negotiate(form: Form, allocation: bool) -> Vec<u8> {
+    let mut bytes = client_flags();
+    bytes.extend(form.option());
     if allocation {
         bytes.extend(option(NBD_OPT_SET_META_CONTEXT, &contexts(b"", &[b"base:allocation"])));
     }
@@ -46,21 +85,14 @@ pub fn negotiate(structured: bool, allocation: bool) -> Vec<u8> {
     bytes
 }
 
-/// A request, without data.
+/// A compact request, without data.
 pub fn request(flags: u16, kind: u16, cookie: u64, offset: u64, bytes: u32) -> Vec<u8> {
-    [
-        &NBD_REQUEST_MAGIC.to_be_bytes()[..],
-        &flags.to_be_bytes(),
-        &kind.to_be_bytes(),
-        &cookie.to_be_bytes(),
-        &offset.to_be_bytes(),
-        &bytes.to_be_bytes(),
-    ]
-    .concat()
+    Form::Simple.request(flags, kind, cookie, offset, bytes.into())
 }
 
+/// A compact write.
 pub fn write(flags: u16, cookie: u64, offset: u64, data: &[u8]) -> Vec<u8> {
-    [&request(flags, NBD_CMD_WRITE, cookie, offset, data.len() as u32)[..], data].concat()
+    Form::Simple.write(flags, cookie, offset, data)
 }
 
 /// End of a conversation without a socket.
@@ -138,10 +170,10 @@ pub fn converse(device: &dyn BlockDevice, export: &Export, bytes: &[u8]) -> (Vec
 }
 
 /// A conversation in transmission. Returns the bytes that the server sent after the negotiation.
-pub fn transmit(device: &dyn BlockDevice, (structured, allocation): (bool, bool), bytes: &[u8]) -> Vec<u8> {
+pub fn transmit(device: &dyn BlockDevice, (form, allocation): (Form, bool), bytes: &[u8]) -> Vec<u8> {
     let export = Export::default();
     let mut talk = Talk::new(device, &export, false);
-    assert_eq!(talk.say(&negotiate(structured, allocation)), End::Waiting);
+    assert_eq!(talk.say(&negotiate(form, allocation)), End::Waiting);
     talk.heard();
     assert_eq!(talk.say(bytes), End::Waiting);
     talk.heard()
@@ -150,8 +182,18 @@ pub fn transmit(device: &dyn BlockDevice, (structured, allocation): (bool, bool)
 /// A reply of the transmission phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    Simple { error: u32, cookie: u64 },
-    Chunk { flags: u16, kind: u16, cookie: u64, payload: Vec<u8> },
+    Simple {
+        error: u32,
+        cookie: u64,
+    },
+    /// An extended chunk repeats the offset of the request.
+    Chunk {
+        flags: u16,
+        kind: u16,
+        cookie: u64,
+        of: Option<u64>,
+        payload: Vec<u8>,
+    },
 }
 
 /// Received bytes, parsed from the front.
@@ -198,7 +240,12 @@ impl<'b> Heard<'b> {
             NBD_SIMPLE_REPLY_MAGIC => Reply::Simple { error: self.u32(), cookie: self.u64() },
             NBD_STRUCTURED_REPLY_MAGIC => {
                 let (flags, kind, cookie, bytes) = (self.u16(), self.u16(), self.u64(), self.u32());
-                Reply::Chunk { flags, kind, cookie, payload: self.take(bytes as usize).to_vec() }
+                Reply::Chunk { flags, kind, cookie, of: None, payload: self.take(bytes as usize).to_vec() }
+            }
+            NBD_EXTENDED_REPLY_MAGIC => {
+                let (flags, kind, cookie) = (self.u16(), self.u16(), self.u64());
+                let (offset, bytes) = (self.u64(), self.u64());
+                Reply::Chunk { flags, kind, cookie, of: Some(offset), payload: self.take(bytes as usize).to_vec() }
             }
             magic => panic!("a reply begins with {magic:#x}"),
         }
@@ -209,7 +256,7 @@ impl<'b> Heard<'b> {
         match self.reply() {
             Reply::Simple { error, cookie } => (error, cookie),
             Reply::Chunk { flags: NBD_REPLY_FLAG_DONE, kind: NBD_REPLY_TYPE_NONE, cookie, .. } => (0, cookie),
-            Reply::Chunk { flags: NBD_REPLY_FLAG_DONE, kind: NBD_REPLY_TYPE_ERROR, cookie, payload } => {
+            Reply::Chunk { flags: NBD_REPLY_FLAG_DONE, kind: NBD_REPLY_TYPE_ERROR, cookie, payload, .. } => {
                 let mut payload = Heard(&payload);
                 let (error, message_bytes) = (payload.u32(), payload.u16());
                 assert!(std::str::from_utf8(payload.take(message_bytes as usize)).is_ok_and(|text| !text.is_empty()));
@@ -221,15 +268,18 @@ impl<'b> Heard<'b> {
     }
 
     /// The data of a successful read of `bytes` bytes at `offset`, joined from its chunks.
-    pub fn data(&mut self, structured: bool, cookie: u64, offset: u64, bytes: usize) -> Vec<u8> {
-        if !structured {
+    pub fn data(&mut self, form: Form, cookie: u64, offset: u64, bytes: usize) -> Vec<u8> {
+        if form == Form::Simple {
             assert_eq!(self.reply(), Reply::Simple { error: 0, cookie });
             return self.take(bytes).to_vec();
         }
+        let repeated = (form == Form::Extended).then_some(offset);
         let (mut data, mut seen) = (vec![0xAA; bytes], 0);
         loop {
-            let Reply::Chunk { flags, kind, cookie: of, payload } = self.reply() else { panic!("a simple reply") };
-            assert_eq!(of, cookie);
+            let Reply::Chunk { flags, kind, cookie: for_cookie, of, payload } = self.reply() else {
+                panic!("a simple reply")
+            };
+            assert_eq!((for_cookie, of), (cookie, repeated));
             let mut payload = Heard(&payload);
             match kind {
                 NBD_REPLY_TYPE_NONE => assert!(payload.0.is_empty() && bytes == 0),
@@ -257,14 +307,26 @@ impl<'b> Heard<'b> {
     }
 
     /// The extents of a block status: their length in bytes, and their state.
-    pub fn extents(&mut self, cookie: u64) -> Vec<(u32, u32)> {
-        let Reply::Chunk { flags, kind, cookie: of, payload } = self.reply() else { panic!("a simple reply") };
-        assert_eq!((flags, kind, of), (NBD_REPLY_FLAG_DONE, NBD_REPLY_TYPE_BLOCK_STATUS, cookie));
+    pub fn extents(&mut self, cookie: u64) -> Vec<(u64, u64)> {
+        let Reply::Chunk { flags, kind, cookie: for_cookie, of, payload } = self.reply() else {
+            panic!("a simple reply")
+        };
+        assert_eq!((flags, for_cookie), (NBD_REPLY_FLAG_DONE, cookie));
         let mut payload = Heard(&payload);
         assert_eq!(payload.u32(), 1, "the context");
         let mut extents = Vec::new();
-        while !payload.0.is_empty() {
-            extents.push((payload.u32(), payload.u32()));
+        if of.is_none() {
+            assert_eq!(kind, NBD_REPLY_TYPE_BLOCK_STATUS);
+            while !payload.0.is_empty() {
+                extents.push((payload.u32().into(), payload.u32().into()));
+            }
+        } else {
+            assert_eq!(kind, NBD_REPLY_TYPE_BLOCK_STATUS_EXT);
+            let count = payload.u32();
+            while !payload.0.is_empty() {
+                extents.push((payload.u64(), payload.u64()));
+            }
+            assert_eq!(extents.len(), count as usize);
         }
         extents
     }

@@ -38,7 +38,7 @@ fn who_does_not_come_on_is_dropped_and_who_is_slow_is_not() {
     let stall = milliseconds(1000);
     let running = serve(Options { stall, ..Options::default() });
     let start = Instant::now();
-    let [mut trickles, mut reads_nothing, mut slow, mut idle] = [(); 4].map(|()| running.client(false));
+    let [mut trickles, mut reads_nothing, mut slow, mut idle] = [(); 4].map(|()| running.client(Form::Simple));
     reads_nothing.write_all(&request(0, NBD_CMD_READ, 5, 0, LARGE as u32)).unwrap();
     slow.write_all(&request(0, NBD_CMD_READ, 5, 0, 4 << 20)).unwrap();
     thread::scope(|scope| {
@@ -66,7 +66,7 @@ fn who_does_not_come_on_is_dropped_and_who_is_slow_is_not() {
 #[test]
 fn a_client_that_asks_for_nothing_is_dropped_after_the_longest_time() {
     let running = serve(Options { idle: milliseconds(300), ..Options::default() });
-    let [mut idle, mut asks] = [(); 2].map(|()| running.client(false));
+    let [mut idle, mut asks] = [(); 2].map(|()| running.client(Form::Simple));
     let start = Instant::now();
     while start.elapsed() < milliseconds(700) {
         assert!(is_served(&mut asks));
@@ -78,11 +78,11 @@ fn a_client_that_asks_for_nothing_is_dropped_after_the_longest_time() {
 #[test]
 fn the_client_that_is_idle_longest_gives_way_to_a_new_one() {
     let running = serve(Options { connections: 3, gives_way_after: milliseconds(300), ..Options::default() });
-    let [mut first, mut second, mut third] = [(); 3].map(|()| running.client(false));
+    let [mut first, mut second, mut third] = [(); 3].map(|()| running.client(Form::Simple));
     assert_eq!(rest(&mut running.connect()), [0u8; 0], "no client has been idle for long enough");
     thread::sleep(milliseconds(320));
     assert!(is_served(&mut first) && is_served(&mut third));
-    let mut fourth = running.client(false);
+    let mut fourth = running.client(Form::Simple);
     assert!(!is_served(&mut second));
     assert_eq!(rest(&mut running.connect()), [0u8; 0], "the others were not idle for long enough");
     assert!(is_served(&mut first) && is_served(&mut third) && is_served(&mut fourth));
@@ -163,11 +163,11 @@ fn replies_that_nobody_reads_do_not_take_what_others_need() {
     // 128 MiB of it are shared: room for four of the largest requests.
     let options = Options { connections: 34, loan: milliseconds(300), ..Options::default() };
     let running = Running::with(device.clone(), Export::default(), options, "unix");
-    let [mut small, mut large] = [(); 2].map(|()| running.client(false));
+    let [mut small, mut large] = [(); 2].map(|()| running.client(Form::Simple));
     let start = Instant::now();
     let greedy: Vec<_> = (0..32)
         .map(|_| {
-            let mut client = running.client(false);
+            let mut client = running.client(Form::Simple);
             client.write_all(&request(0, NBD_CMD_READ, 5, 0, LARGE as u32)).unwrap();
             client
         })
@@ -212,7 +212,7 @@ fn replies_that_nobody_reads_do_not_take_what_others_need() {
 #[test]
 fn a_client_that_reads_late_is_not_dropped_for_memory_that_nobody_wants() {
     let running = serve(Options { loan: milliseconds(20), ..Options::default() });
-    let mut clients = [(); 3].map(|()| running.client(false));
+    let mut clients = [(); 3].map(|()| running.client(Form::Simple));
     for client in &mut clients {
         client.write_all(&request(0, NBD_CMD_READ, 5, 0, LARGE as u32)).unwrap();
     }
@@ -226,7 +226,7 @@ fn a_client_that_reads_late_is_not_dropped_for_memory_that_nobody_wants() {
 #[test]
 fn stopping_takes_no_longer_than_the_farewell() {
     let running = serve(Options::default());
-    let mut clients: Vec<_> = (0..12).map(|_| running.client(false)).collect();
+    let mut clients: Vec<_> = (0..12).map(|_| running.client(Form::Simple)).collect();
     for (number, client) in clients.iter_mut().enumerate() {
         match number % 4 {
             0 => client.write_all(&request(0, NBD_CMD_READ, 5, 0, LARGE as u32)).unwrap(),

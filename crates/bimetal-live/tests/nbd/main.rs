@@ -3,6 +3,7 @@
 
 mod client;
 mod devices;
+mod extended;
 mod limits;
 mod model;
 mod negotiation;

@@ -40,29 +40,30 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_reply_is_what_the_model_says(structured: bool, steps in steps()) {
+    fn every_reply_is_what_the_model_says(form in prop::sample::select(&Form::ALL[..]), steps in steps()) {
         let device = MemoryDevice::new(SECTORS);
         let export = Export::default();
         let mut talk = Talk::new(&device, &export, false);
-        talk.say(&negotiate(structured, structured));
+        let structured = form != Form::Simple;
+        talk.say(&negotiate(form, structured));
         talk.heard();
         let mut model = vec![0_u8; (SECTORS * 512) as usize];
         for (cookie, (step, sector, sectors)) in steps.into_iter().enumerate() {
             let cookie = cookie as u64;
-            let (offset, bytes) = (sector * 512, (sectors * 512) as u32);
+            let (offset, bytes) = (sector * 512, sectors * 512);
             let range = offset as usize..offset as usize + bytes as usize;
             let request = match step {
                 Step::Read { flags } => {
                     let flags = if structured { flags } else { 0 };
-                    prop_assert_eq!(talk.say(&request(flags, NBD_CMD_READ, cookie, offset, bytes)), End::Waiting);
+                    prop_assert_eq!(talk.say(&form.request(flags, NBD_CMD_READ, cookie, offset, bytes)), End::Waiting);
                     let sent = talk.heard();
                     let mut heard = Heard(&sent);
-                    prop_assert!(heard.data(structured, cookie, offset, bytes as usize) == model[range]);
+                    prop_assert!(heard.data(form, cookie, offset, bytes as usize) == model[range]);
                     prop_assert_eq!(heard.0.len(), 0);
                     continue;
                 }
                 Step::Status { flags } if structured => {
-                    talk.say(&request(flags, NBD_CMD_BLOCK_STATUS, cookie, offset, bytes));
+                    talk.say(&form.request(flags, NBD_CMD_BLOCK_STATUS, cookie, offset, bytes));
                     let sent = talk.heard();
                     let extents = Heard(&sent).extents(cookie);
                     let mut at = offset as usize;
@@ -80,17 +81,17 @@ proptest! {
                     // All sectors differ, so that a misplaced sector is detected.
                     let data: Vec<u8> = (0..bytes).map(|at| fill ^ (at / 512) as u8 ^ at as u8).collect();
                     model[range].copy_from_slice(&data);
-                    write(0, cookie, offset, &data)
+                    form.write(0, cookie, offset, &data)
                 }
                 Step::Zero { flags } => {
                     model[range].fill(0);
-                    request(flags, NBD_CMD_WRITE_ZEROES, cookie, offset, bytes)
+                    form.request(flags, NBD_CMD_WRITE_ZEROES, cookie, offset, bytes)
                 }
                 Step::Trim => {
                     model[range].fill(0);
-                    request(0, NBD_CMD_TRIM, cookie, offset, bytes)
+                    form.request(0, NBD_CMD_TRIM, cookie, offset, bytes)
                 }
-                Step::Flush => request(0, NBD_CMD_FLUSH, cookie, 0, 0),
+                Step::Flush => form.request(0, NBD_CMD_FLUSH, cookie, 0, 0),
             };
             prop_assert_eq!(talk.say(&request), End::Waiting);
             let sent = talk.heard();

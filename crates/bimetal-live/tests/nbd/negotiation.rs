@@ -16,7 +16,6 @@ const FLAGS: u16 = NBD_FLAG_HAS_FLAGS
     | NBD_FLAG_SEND_CACHE
     | NBD_FLAG_SEND_FAST_ZERO;
 const NBD_OPT_PEEK_EXPORT: u32 = 4;
-const NBD_OPT_EXTENDED_HEADERS: u32 = 11;
 
 fn export() -> Export {
     Export { name: "disk".into(), description: "a device".into(), read_only: false }
@@ -157,7 +156,7 @@ fn malformed_options_are_refused_and_the_next_is_understood() {
 
 #[test]
 fn unknown_options_are_refused_and_the_next_is_understood() {
-    for kind in [0, NBD_OPT_PEEK_EXPORT, NBD_OPT_EXTENDED_HEADERS, 0x1234_5678, u32::MAX] {
+    for kind in [0, NBD_OPT_PEEK_EXPORT, 12, 0x1234_5678, u32::MAX] {
         for data in [&[][..], b"some data", &[1; MAX_OPTION_BYTES]] {
             assert_eq!(
                 types(&[option(kind, data), option(NBD_OPT_LIST, b"x")]),
@@ -302,9 +301,10 @@ fn what_was_said_before_tls_is_forgotten() {
     let device = Recorder::new(SECTORS);
     let export = export();
     let mut talk = Talk::new(&device, &export, true);
-    let early = option(NBD_OPT_STRUCTURED_REPLY, &[]);
+    let early = [NBD_OPT_STRUCTURED_REPLY, NBD_OPT_EXTENDED_HEADERS].map(|kind| option(kind, &[])).concat();
     assert_eq!(talk.say(&[client_flags(), early, option(NBD_OPT_STARTTLS, &[])].concat()), End::StartTls);
-    assert_eq!(Heard(&talk.heard()[18..]).reply_types(), [NBD_REP_ERR_TLS_REQD, NBD_REP_ACK]);
+    let refused = NBD_REP_ERR_TLS_REQD;
+    assert_eq!(Heard(&talk.heard()[18..]).reply_types(), [refused, refused, NBD_REP_ACK]);
     talk.say(&option(NBD_OPT_STARTTLS, &[]));
     assert_eq!(Heard(&talk.heard()).reply_types(), [NBD_REP_ERR_INVALID], "once");
     talk.say(&option(NBD_OPT_GO, &info(b"", &[])));

@@ -57,10 +57,10 @@ impl Running {
     }
 
     /// A client that has negotiated.
-    pub fn client(&self, structured: bool) -> UnixStream {
+    pub fn client(&self, form: Form) -> UnixStream {
         let mut stream = self.connect();
-        stream.write_all(&negotiate(structured, false)).unwrap();
-        let replies = if structured { 20 } else { 0 } + 20 + 12 + 20;
+        stream.write_all(&negotiate(form, false)).unwrap();
+        let replies = if form == Form::Simple { 0 } else { 20 } + 20 + 12 + 20;
         receive(&mut stream, 18 + replies);
         stream
     }

@@ -23,13 +23,12 @@ fn clients_come_and_go_over_both_kinds_of_socket() {
     let device = Arc::new(Recorder::new(SECTORS));
     let running = Running::new(device.clone());
     for _ in 0..3 {
-        let mut clients = [running.client(false), running.client(true)];
-        for (structured, client) in clients.iter_mut().enumerate() {
-            client.write_all(&request(0, NBD_CMD_READ, 7, 512, 8192)).unwrap();
-            let header = if structured == 1 { 28 } else { 16 };
-            assert_eq!(receive(client, header + 8192)[header..], contents(1, 8192));
-            client.write_all(&request(0, NBD_CMD_DISC, 7, 0, 0)).unwrap();
-            assert_eq!(rest(client), [0u8; 0]);
+        let clients = Form::ALL.map(|form| (form, running.client(form)));
+        for ((form, mut client), header) in clients.into_iter().zip([16, 28, 40]) {
+            client.write_all(&form.request(0, NBD_CMD_READ, 7, 512, 8192)).unwrap();
+            assert_eq!(receive(&mut client, header + 8192)[header..], contents(1, 8192));
+            client.write_all(&form.request(0, NBD_CMD_DISC, 7, 0, 0)).unwrap();
+            assert_eq!(rest(&mut client), [0u8; 0]);
         }
     }
     running.stop().unwrap();
@@ -37,7 +36,7 @@ fn clients_come_and_go_over_both_kinds_of_socket() {
 
     let running = Running::with(device, Export::default(), Options::default(), "tcp");
     let mut client = TcpStream::connect(running.address.to_string().strip_prefix("tcp:").unwrap()).unwrap();
-    client.write_all(&negotiate(false, false)).unwrap();
+    client.write_all(&negotiate(Form::Simple, false)).unwrap();
     receive(&mut client, 18 + 20 + 12 + 20);
     client.write_all(&request(0, NBD_CMD_READ, 7, 512, 8192)).unwrap();
     assert_eq!(receive(&mut client, 16 + 8192)[16..], contents(1, 8192));
@@ -49,7 +48,7 @@ fn clients_come_and_go_over_both_kinds_of_socket() {
 fn a_reply_does_not_wait_for_a_request_that_is_not_complete() {
     let device = Arc::new(Recorder::new(SECTORS));
     let running = Running::new(device.clone());
-    let mut client = running.client(false);
+    let mut client = running.client(Form::Simple);
     let [first, second] = [(1, 0), (2, 1 << 20)].map(|(cookie, offset)| write(0, cookie, offset, &[7; 64 << 10]));
     for part in [1, 28, 40 << 10] {
         client.write_all(&[&first[..], &second[..part]].concat()).unwrap();
@@ -70,7 +69,7 @@ fn polling_ends_with_the_client_and_with_the_server() {
     for poll in [Duration::ZERO, Duration::from_secs(3600)] {
         let options = Options { poll, ..Options::default() };
         let running = Running::with(Arc::new(Recorder::new(SECTORS)), Export::default(), options, "unix");
-        let mut clients = [running.client(false), running.client(false)];
+        let mut clients = [running.client(Form::Simple), running.client(Form::Simple)];
         for client in &mut clients {
             for _ in 0..3 {
                 client.write_all(&request(0, NBD_CMD_READ, 7, 512, 8192)).unwrap();
@@ -89,13 +88,13 @@ fn polling_ends_with_the_client_and_with_the_server() {
 fn one_client_too_many_is_turned_away_until_another_leaves() {
     let options = Options { connections: 2, ..Options::default() };
     let running = Running::with(Arc::new(MemoryDevice::new(SECTORS)), Export::default(), options, "unix");
-    let clients = [running.client(false), running.client(false)];
+    let clients = [running.client(Form::Simple), running.client(Form::Simple)];
     assert_eq!(rest(&mut running.connect()), [0u8; 0], "closed without a reply");
     drop(clients);
     let served = (0..1000).any(|_| {
         let mut client = running.connect();
         // Its place becomes free when its thread has noticed its end.
-        let served = client.write_all(&negotiate(false, false)).is_ok() && !rest_now(&mut client).is_empty();
+        let served = client.write_all(&negotiate(Form::Simple, false)).is_ok() && !rest_now(&mut client).is_empty();
         std::thread::sleep(Duration::from_millis(if served { 0 } else { 5 }));
         served
     });
@@ -118,7 +117,7 @@ fn a_client_that_does_not_say_what_it_wants_is_dismissed() {
     let start = Instant::now();
     let mut silent = running.connect();
     let mut slow = running.connect();
-    let mut patient = running.client(false);
+    let mut patient = running.client(Form::Simple);
     assert_eq!(rest(&mut silent).len(), 18);
     // A client that sends a byte now and then gets no more time.
     for byte in [client_flags(), option(NBD_OPT_LIST, &[]).repeat(60)].concat() {
@@ -139,12 +138,12 @@ fn a_client_that_leaves_in_the_middle_changes_nothing() {
     let device = Arc::new(Recorder::new(SECTORS));
     let running = Running::new(device.clone());
     for cut in [1, 4, 10, 27, 28, 29, 1000] {
-        let mut client = running.client(true);
+        let mut client = running.client(Form::Structured);
         client.write_all(&write(0, 1, 0, &[1; 4096])[..cut]).unwrap();
         drop(client);
     }
     let mut client = running.connect();
-    client.write_all(&negotiate(true, false)[..30]).unwrap();
+    client.write_all(&negotiate(Form::Structured, false)[..30]).unwrap();
     drop(client);
     running.stop().unwrap();
     assert_eq!(device.calls(), [Call::Flush], "only the final flush");
@@ -212,7 +211,7 @@ impl BlockDevice for Slow {
 fn what_is_being_done_is_done_and_answered_before_the_server_stops() {
     let (device, has_begun, go) = slow();
     let running = Running::new(device.clone());
-    let (mut busy, mut idle) = (running.client(false), running.client(false));
+    let (mut busy, mut idle) = (running.client(Form::Simple), running.client(Form::Simple));
     let mut negotiating = running.connect();
     busy.write_all(&write(0, 5, 0, &[9; 4096])).unwrap();
     has_begun.recv().unwrap();
@@ -235,7 +234,7 @@ fn what_is_being_done_is_done_and_answered_before_the_server_stops() {
 fn a_client_that_does_not_take_its_replies_does_not_keep_the_server_from_stopping() {
     let options = Options { farewell: Duration::from_millis(200), ..Options::default() };
     let running = Running::with(Arc::new(MemoryDevice::new(SECTORS)), Export::default(), options, "unix");
-    let mut client = running.client(false);
+    let mut client = running.client(Form::Simple);
     client.write_all(&request(0, NBD_CMD_READ, 5, 0, 32 << 20)).unwrap();
     client.write_all(&request(0, NBD_CMD_READ, 5, 0, 32 << 20)).unwrap();
     receive(&mut client, 16);
@@ -308,7 +307,7 @@ fn a_flush_of_one_connection_makes_durable_what_another_wrote() {
     let now = MemoryDevice::new(1024);
     let device = Arc::new(Volatile { now, durable: Mutex::new(vec![0; 1024 * 512]) });
     let running = Running::new(device.clone());
-    let mut clients: Vec<_> = (0..4).map(|_| running.client(false)).collect();
+    let mut clients: Vec<_> = (0..4).map(|_| running.client(Form::Simple)).collect();
     let mut answered = |client: usize, request: &[u8]| {
         clients[client].write_all(request).unwrap();
         assert_eq!(Heard(&receive(&mut clients[client], 16)).status().0, 0);
@@ -332,10 +331,10 @@ const FUA: u16 = NBD_CMD_FLAG_FUA;
 fn connections_are_served_side_by_side() {
     let (device, has_begun, go) = slow();
     let running = Running::new(device);
-    let mut waiting = running.client(false);
+    let mut waiting = running.client(Form::Simple);
     waiting.write_all(&write(0, 5, 0, &[9; 512])).unwrap();
     has_begun.recv().unwrap();
-    let mut other = running.client(false);
+    let mut other = running.client(Form::Simple);
     other.write_all(&request(0, NBD_CMD_READ, 6, 4096, 512)).unwrap();
     receive(&mut other, 16 + 512);
     waiting.set_nonblocking(true).unwrap();
