@@ -21,6 +21,7 @@ pub mod measured;
 mod memory;
 pub mod nbd;
 pub mod pace;
+mod requests;
 pub mod runtime;
 pub mod store;
 pub mod vhost_user;

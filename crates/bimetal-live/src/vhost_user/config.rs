@@ -5,8 +5,9 @@ use virtio_bindings::virtio_blk::*;
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
 
-use super::request::{DISCARD_RANGES_MAX, DISCARD_SECTORS_MAX, SEGMENT_BYTES_MAX, SEGMENTS_MAX, ZERO_SECTORS_MAX};
+use super::request::{DISCARD_RANGES_MAX, SEGMENT_BYTES_MAX, SEGMENTS_MAX};
 use crate::block_device::{BlockDevice, SECTOR_BYTES};
+use crate::requests::{DISCARD_SECTORS_MAX, PHYSICAL_BLOCK_BYTES, ZERO_SECTORS_MAX};
 
 /// Maximum number of queues. QEMU uses one for each processor of the guest by default, and fails if the device has
 /// fewer.
@@ -17,8 +18,6 @@ pub const QUEUE_ENTRIES: u16 = 1024;
 pub const WRITEBACK_AT: u32 = 32;
 /// Bytes of the configuration space, up to the fields of features that are not offered.
 const BYTES: usize = 60;
-/// Flash pages of most devices have 4 KiB or more: a smaller write costs a read.
-const PHYSICAL_BLOCK_BYTES: u64 = 4096;
 
 /// The offered features.
 pub fn features(read_only: bool) -> u64 {

@@ -13,11 +13,11 @@ use vm_memory::{GuestAddressSpace, GuestMemoryAtomic, GuestMemoryLoadGuard, Gues
 use vmm_sys_util::epoll::EventSet;
 
 use super::config::{self, QUEUE_ENTRIES, QUEUES};
-use super::execute::{Buffer, SERIAL_BYTES, Target};
+use super::execute::{SERIAL_BYTES, Target};
 use super::gate::Gate;
-use super::jobs::Jobs;
-use super::request::{Command, Request, parse};
+use super::request::{Command, Request, Segments, parse};
 use crate::block_device::BlockDevice;
+use crate::requests::{Buffer, Jobs, QUEUE_THREADS_MAX, was_blocked};
 use crate::store::Store;
 
 pub type Memory = GuestMemoryAtomic<GuestMemoryMmap>;
@@ -29,8 +29,6 @@ pub const BEGIN_EVENT: u16 = QUEUES + 1;
 pub const END_EVENT: u16 = QUEUES + 2;
 /// Requests after which a queue thread takes requests from its other queues.
 const TURN_REQUESTS: usize = 64;
-/// Maximum number of queue threads.
-const QUEUE_THREADS_MAX: usize = 8;
 
 /// Properties of the device for virtual machines.
 pub struct Device {
@@ -90,13 +88,11 @@ struct Job {
 }
 
 impl Job {
-    /// A longer request has probably waited for a disk. A read of pages that the system caches takes less than 1 µs a KiB.
-    fn copy_time_max(&self) -> Duration {
-        let bytes = match &self.request.command {
-            Ok(Command::Read { into: data, .. } | Command::Write { from: data, .. }) => data.bytes(),
-            _ => 0,
-        };
-        Duration::from_nanos(50_000 + bytes as u64)
+    fn data_bytes(&self) -> usize {
+        match &self.request.command {
+            Ok(Command::Block(command)) => command.data().map_or(0, Segments::bytes),
+            Ok(Command::Identify { .. }) | Err(_) => 0,
+        }
     }
 }
 
@@ -208,7 +204,7 @@ impl Guest {
                             let began = Instant::now();
                             self.execute(&job, &mut lane.buffer);
                             lane.served = Some(Instant::now());
-                            is_blocking = began.elapsed() > job.copy_time_max();
+                            is_blocking = was_blocked(began, job.data_bytes());
                             requests += 1;
                             if requests % TURN_REQUESTS == 0 {
                                 (0..).zip(vrings).for_each(|(index, vring)| self.take_all(queue(index), vring));
@@ -278,9 +274,8 @@ impl Guest {
 
     fn hand_out(&self, job: Job) {
         let is_quick = match &job.request.command {
-            Ok(Command::Write { .. }) => self.is_writeback.load(Ordering::Relaxed),
-            Ok(Command::Read { .. } | Command::Identify { .. }) | Err(_) => true,
-            Ok(Command::Flush | Command::Discard(_) | Command::Zero { .. }) => false,
+            Ok(Command::Block(command)) => command.is_quick(!self.is_writeback.load(Ordering::Relaxed)),
+            Ok(Command::Identify { .. }) | Err(_) => true,
         };
         if is_quick && !self.target.is_paced {
             self.jobs.add_quick(job);

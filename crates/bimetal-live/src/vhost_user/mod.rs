@@ -5,10 +5,10 @@
 //!
 //! ```text
 //! VMM ── socket ──▶ server: connections, start and stop
-//! guest ── queues ──▶ guest ─▶ request ─▶ jobs ─▶ execute ─▶ BlockDevice
+//! guest ── queues ──▶ guest ─▶ request ─▶ execute ─▶ BlockDevice
 //! ```
 //!
-//! Queues are spread over a few threads. Requests that may wait for a sync go to workers (`jobs`), so that neither a flush nor a durable
+//! Queues are spread over a few threads. Requests that may wait for a sync go to workers, so that neither a flush nor a durable
 //! write delays the requests behind it. Requests complete in any order.
 //!
 //! The guest is not trusted: all numbers in its queues and descriptors are checked. The VMM is trusted: it runs as the
@@ -19,7 +19,6 @@ mod driver;
 mod execute;
 mod gate;
 mod guest;
-mod jobs;
 mod request;
 mod server;
 #[cfg(test)]

@@ -8,9 +8,10 @@ use std::ops::Deref;
 
 use virtio_bindings::virtio_blk::*;
 use virtio_queue::DescriptorChain;
-use vm_memory::{Address, Bytes, GuestAddress, GuestMemoryError, GuestMemoryMmap};
+use vm_memory::{Address, Bytes, GuestAddress, GuestMemoryMmap};
 
-use crate::block_device::SECTOR_BYTES;
+use crate::block_device::{IoError, SECTOR_BYTES};
+use crate::requests::{self, DISCARD_SECTORS_MAX, Memory, Range, ZERO_SECTORS_MAX};
 use crate::store::bytes::{u32_at, u64_at};
 
 /// Maximum number of data descriptors of a request.
@@ -21,10 +22,6 @@ pub const SEGMENT_BYTES_MAX: usize = 32 << 10;
 pub const DATA_BYTES_MAX: usize = SEGMENTS_MAX * SEGMENT_BYTES_MAX;
 /// Maximum number of ranges that a request discards.
 pub const DISCARD_RANGES_MAX: usize = 16;
-/// Maximum sectors of such a range: 1 GiB.
-pub const DISCARD_SECTORS_MAX: u64 = 1 << 21;
-/// Maximum sectors that a request zeroes: 32 MiB. They may have to be written, and stopping a queue waits for that.
-pub const ZERO_SECTORS_MAX: u64 = 32 << 11;
 
 const HEADER_BYTES: usize = 16;
 /// Maximum number of descriptors of a chain: data, header and status.
@@ -50,31 +47,11 @@ pub struct Request {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    Read {
-        sector: u64,
-        into: Segments,
-    },
-    Write {
-        sector: u64,
-        from: Segments,
-    },
-    Flush,
+    Block(requests::Command<Segments>),
     /// The serial number.
     Identify {
         into: Segments,
     },
-    Discard(Vec<Range>),
-    /// The range may become a hole if `may_unmap`.
-    Zero {
-        range: Range,
-        may_unmap: bool,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
-    pub sector: u64,
-    pub sectors: u64,
 }
 
 /// Pieces of guest memory, in order.
@@ -84,26 +61,6 @@ pub struct Segments(Vec<(GuestAddress, usize)>);
 impl Segments {
     pub fn bytes(&self) -> usize {
         self.0.iter().map(|&(_, bytes)| bytes).sum()
-    }
-
-    /// Copies these pieces to `out`, which has the same length.
-    pub fn gather(&self, memory: &GuestMemoryMmap, mut out: &mut [u8]) -> Result<(), GuestMemoryError> {
-        for &(at, bytes) in &self.0 {
-            let (now, later) = out.split_at_mut(bytes.min(out.len()));
-            memory.read_slice(now, at)?;
-            out = later;
-        }
-        Ok(())
-    }
-
-    /// Copies `data` to these pieces, which have the same length.
-    pub fn scatter(&self, memory: &GuestMemoryMmap, mut data: &[u8]) -> Result<(), GuestMemoryError> {
-        for &(at, bytes) in &self.0 {
-            let (now, later) = data.split_at(bytes.min(data.len()));
-            memory.write_slice(now, at)?;
-            data = later;
-        }
-        Ok(())
     }
 
     /// Splits off the first `bytes` bytes.
@@ -141,8 +98,34 @@ impl Segments {
             return Err(Refusal::Io);
         }
         let mut contents = vec![0; self.bytes()];
-        self.gather(memory, &mut contents).map_err(|_| Refusal::Io)?;
+        memory.gather(self, &mut contents).map_err(|_| Refusal::Io)?;
         Ok(contents)
+    }
+}
+
+impl Memory for GuestMemoryMmap {
+    type Place = Segments;
+
+    fn bytes(place: &Segments) -> usize {
+        place.bytes()
+    }
+
+    fn gather(&self, from: &Segments, mut out: &mut [u8]) -> Result<(), IoError> {
+        for &(at, bytes) in &from.0 {
+            let (now, later) = out.split_at_mut(bytes.min(out.len()));
+            self.read_slice(now, at).map_err(|_| IoError::Io)?;
+            out = later;
+        }
+        Ok(())
+    }
+
+    fn scatter(&self, into: &Segments, mut data: &[u8]) -> Result<(), IoError> {
+        for &(at, bytes) in &into.0 {
+            let (now, later) = data.split_at(bytes.min(data.len()));
+            self.write_slice(now, at).map_err(|_| IoError::Io)?;
+            data = later;
+        }
+        Ok(())
     }
 }
 
@@ -186,14 +169,14 @@ fn command(pieces: Pieces, memory: &GuestMemoryMmap, sectors: u64) -> Result<Com
         VIRTIO_BLK_T_IN => {
             has(false, true)?;
             within(sector, &into, sectors)?;
-            Ok(Command::Read { sector, into })
+            Ok(Command::Block(requests::Command::Read { sector, into }))
         }
         VIRTIO_BLK_T_OUT => {
             has(true, false)?;
             within(sector, &data, sectors)?;
-            Ok(Command::Write { sector, from: data })
+            Ok(Command::Block(requests::Command::Write { sector, from: data }))
         }
-        VIRTIO_BLK_T_FLUSH => Ok(Command::Flush),
+        VIRTIO_BLK_T_FLUSH => Ok(Command::Block(requests::Command::Flush)),
         VIRTIO_BLK_T_GET_ID => {
             has(false, true)?;
             Ok(Command::Identify { into })
@@ -207,13 +190,13 @@ fn command(pieces: Pieces, memory: &GuestMemoryMmap, sectors: u64) -> Result<Com
                 }
                 ranges.push(range);
             }
-            Ok(Command::Discard(ranges))
+            Ok(Command::Block(requests::Command::Discard(ranges)))
         }
         VIRTIO_BLK_T_WRITE_ZEROES => {
             has(true, false)?;
             match ranges_of(&data, memory, 1, ZERO_SECTORS_MAX, sectors)?[..] {
                 [(range, flags @ (0 | VIRTIO_BLK_WRITE_ZEROES_FLAG_UNMAP))] => {
-                    Ok(Command::Zero { range, may_unmap: flags != 0 })
+                    Ok(Command::Block(requests::Command::Zero { range, may_unmap: flags != 0 }))
                 }
                 _ => Err(Refusal::Unsupported),
             }
@@ -243,9 +226,8 @@ fn ranges_of(
         return Err(Refusal::Io);
     }
     let range = |bytes: &[u8]| {
-        let range = Range { sector: u64_at(bytes, 0), sectors: u32_at(bytes, 8).into() };
-        let end = range.sector.checked_add(range.sectors).filter(|&end| end <= sectors && range.sectors <= longest);
-        end.map(|_| (range, u32_at(bytes, 12))).ok_or(Refusal::Io)
+        let range = Range::within(u64_at(bytes, 0), u32_at(bytes, 8).into(), sectors, longest);
+        range.map(|range| (range, u32_at(bytes, 12))).ok_or(Refusal::Io)
     };
     bytes.chunks_exact(RANGE_BYTES).map(range).collect()
 }

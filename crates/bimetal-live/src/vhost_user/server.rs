@@ -17,9 +17,8 @@ use vmm_sys_util::epoll::EventSet;
 
 use super::guest::{BEGIN_EVENT, Device, END_EVENT, Guest, Memory};
 use crate::nbd::{Address, ListenError, Listener, Remote, Stop, Tally};
+use crate::requests::WORKERS;
 
-/// Threads for requests that may wait for a sync.
-const WORKERS: usize = 16;
 /// Pause after a failed connection, such as for too many open files.
 const FAILED_PAUSE: Duration = Duration::from_millis(100);
 /// Open files of a virtual machine with eight queues: three for each queue, memory, connection, threads.
