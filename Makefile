@@ -1,4 +1,5 @@
-# Everything starts here: `make demo`, `make test`, `make docs`, `make bench`, `make papers`, `make lint`, `make soak`, `make fuzz`.
+# Everything starts here: `make demo`, `make test`, `make docs`, `make bench`, `make papers`, `make lint`, `make soak`, `make fuzz`,
+# `make ublk`.
 
 CARGO ?= cargo
 
@@ -8,7 +9,7 @@ export CARGO_INCREMENTAL = 0
 export CARGO_PROFILE_DEV_DEBUG = false
 endif
 
-.PHONY: demo test lint browser clients python docs package package-tests site bench soak fuzz fuzzers papers
+.PHONY: demo test lint browser clients ublk ublk-tests python docs package package-tests site bench soak fuzz fuzzers papers
 
 # The main demonstration: every scheme on the real trace in the binary, as a table and as report.html.
 demo:
@@ -16,6 +17,7 @@ demo:
 
 test: lint browser clients
 	$(CARGO) test --quiet --locked --workspace
+	$(MAKE) --no-print-directory ublk
 	$(MAKE) --no-print-directory python
 
 # The crates that can be published to a crate index.
@@ -35,22 +37,40 @@ browser:
 	} || echo "no Chromium, and it cannot be installed: reports are not opened by tests"
 
 # Tests connect real clients to the NBD server, and run databases and a Linux guest on it. The programs are installed if possible. The
-# guest's kernel is only unpacked.
+# guest's kernel is only unpacked. It has the driver of ublk: the first of these kernels that there is.
+KERNELS = linux-image-6.12-cloud-amd64 linux-image-cloud-amd64
 CLIENTS = e2fsprogs nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra fio fuse3 \
-	curl sqlite3 postgresql qemu-system-x86 nbd-client busybox-static cpio prometheus
+	curl sqlite3 postgresql qemu-system-x86 nbd-client busybox-static cpio prometheus xz-utils
 GUEST = target/guest
 clients:
 	@for program in nbdkit nbdinfo nbdcopy nbdsh nbdfuse qemu-img qemu-io fio curl fusermount3 mkfs.ext4 \
 			sqlite3 /usr/lib/postgresql/*/bin/postgres qemu-system-x86_64 qemu-storage-daemon nbd-client busybox cpio promtool; do \
 		command -v $$program >/dev/null || missing="$$missing $$program"; \
 	done; \
-	find $(GUEST)/lib/modules /lib/modules -name nbd.ko 2>/dev/null | grep -q . || missing="$$missing kernel"; \
+	find $(GUEST)/lib/modules /lib/modules -name ublk_drv.ko 2>/dev/null | grep -q . || missing="$$missing kernel"; \
 	[ -z "$$missing" ] || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(CLIENTS) >/dev/null && \
-		kernel=$$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: //p') && \
-		mkdir -p $(GUEST) && cd $(GUEST) && apt-get download -qq $$kernel && dpkg -x $$kernel*.deb . && rm $$kernel*.deb; \
+		kernel=$$(apt-cache depends $(KERNELS) 2>/dev/null | sed -n 's/.*Depends: //p' | head -n 1) && \
+		mkdir -p $(GUEST) && cd $(GUEST) && apt-get download -qq $$kernel && dpkg -x $$kernel*.deb . && rm $$kernel*.deb && \
+		find . -name '*.ko.xz' -exec xz --decompress --force {} + ; \
 	} || echo "missing, and cannot be installed, so that some tests are skipped:$$missing"
+
+# The disk by ublk, which is no default: its library takes libclang, which is installed if possible. Without it this target is skipped,
+# unless `CI` is set.
+UBLK = --quiet --locked --package bimetal-live --package bimetal-cli --features bimetal-cli/ublk
+ublk:
+	+@ldconfig -p | grep -q 'libclang[-0-9.]*so' || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libclang-dev >/dev/null; \
+	} || { \
+		[ -z "$(CI)" ] || exit 1; \
+		echo "no libclang, and it cannot be installed: ublk is not tested"; exit 0; \
+	} && $(MAKE) --no-print-directory ublk-tests
+
+ublk-tests:
+	$(CARGO) clippy $(UBLK) --all-targets -- -D warnings
+	$(CARGO) test $(UBLK) --lib --test kills ublk
 
 # The Python package, built like `pip install .` but with the quick `dev` profile, in a separate environment. Then its tests, against the
 # command line of the same sources, lints and type checks, and the docs. Without Python 3.11 or a package registry this target is
@@ -110,6 +130,7 @@ FUZZ_RUNS ?= 10000000
 soak: fuzzers
 	$(CARGO) run --quiet --release --locked --package bimetal-live --example soak -- $(CRASHES)
 	BIMETAL_KILLS=$(KILLS) $(CARGO) test --quiet --release --locked --package bimetal-cli --test kills -- --nocapture
+	BIMETAL_KILLS=$(KILLS) $(MAKE) --no-print-directory ublk
 	@for target in $(FUZZ_TARGETS); do \
 		fuzz/run $(FUZZ_PROGRAM)$$target fuzz/corpus/$$target runs $(FUZZ_RUNS) || exit 1; \
 	done

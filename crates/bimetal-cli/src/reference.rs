@@ -56,7 +56,11 @@ fn options(heading: &str, args: &[&Arg]) -> String {
         if arg.get_action().takes_values() {
             let values = arg.get_value_names().unwrap_or_default();
             let values = values.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" ");
-            names = format!("{names} {values}").trim().to_owned();
+            names = if arg.is_require_equals_set() {
+                format!("{names}[={values}]")
+            } else {
+                format!("{names} {values}").trim().to_owned()
+            };
         }
         let help = arg.get_long_help().or_else(|| arg.get_help()).map(ToString::to_string).unwrap_or_default();
         let mut help = cell(help.trim_end_matches('.'));

@@ -49,6 +49,18 @@ fn other_machines_connect_without_tls_only_if_that_is_said() {
 }
 
 #[test]
+fn a_disk_that_cannot_be_made_is_refused_at_once() {
+    let bench = Bench::new();
+    store(&bench, "16MiB");
+    bench.fail(&["serve", "s", "--ublk=/dev/ublkb0"], 2, &["--ublk", "a number from 0 to 1048575"]);
+    // With the feature, a machine that has the driver would make the disk.
+    if cfg!(not(feature = "ublk")) {
+        bench.fail(&["serve", "s", "--ublk"], 1, &["`--ublk`", "compile it with `--features ublk`"]);
+    }
+    assert_eq!(bench.json(&["stat", "s"])["smart"]["power_cycles"], 0, "refused before the store was touched");
+}
+
+#[test]
 fn sockets_are_for_their_user_whatever_the_umask() {
     for umask in ["0", "0777", "022"] {
         let bench = Bench::new();

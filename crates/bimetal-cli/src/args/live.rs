@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bimetal_core::units::ByteSize;
 use bimetal_live::nbd::{Address, MEMORY_BYTES_MIN};
+use bimetal_live::ublk::Number;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{JsonArgs, setting};
@@ -81,6 +82,10 @@ pub struct ServeArgs {
     /// empty; if it is missing, it is created, and removed at the end
     #[arg(long, value_name = "FILE")]
     pub fuse: Option<PathBuf>,
+    /// Also make the device a disk of this machine, `/dev/ublkbN`, by ublk: by default with the first number N that is free. Needs
+    /// root, Linux 6.5, the driver `ublk_drv`, and a program that was compiled with the feature `ublk`
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "any")]
+    pub ublk: Option<Number>,
     /// Also serve the store as a virtio disk of a virtual machine: its VMM connects to this Unix socket
     /// (vhost-user-blk)
     #[arg(long, value_name = "SOCKET")]
@@ -138,8 +143,8 @@ pub struct ServeArgs {
     /// Clients must have a certificate of one of these authorities (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS options")]
     pub tls_clients: Option<PathBuf>,
-    /// Run a command once clients can connect, with `$uri` set, and `$fuse` to the file of `--fuse`. The server stops
-    /// when the command ends; the exit status is 1 if the command failed
+    /// Run a command once clients can connect, with `$uri` set, `$fuse` to the file of `--fuse`, and `$ublk` to the disk of
+    /// `--ublk`. The server stops when the command ends; the exit status is 1 if the command failed
     #[arg(long, value_name = "COMMAND")]
     pub run: Option<String>,
 }

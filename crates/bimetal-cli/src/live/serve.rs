@@ -11,6 +11,7 @@ use bimetal_live::fuse::{self, MountError};
 use bimetal_live::nbd::{Address, ListenError, Options, Remote, TlsServer};
 use bimetal_live::runtime::{Listen, ServeError, Service, ServiceSettings, raise_open_files, systemd};
 use bimetal_live::store::{Directory, OpenOptions, Recovery, Store};
+use bimetal_live::ublk::{self, AttachError};
 use bimetal_study::number::thousands;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -34,6 +35,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let settings = ServiceSettings {
         listen: passed.map(Listen::Passed).or(args.listen.clone().map(Listen::At)).unwrap_or_default(),
         fuse: args.fuse.clone(),
+        ublk: args.ublk,
         export: args.export.clone(),
         nbd: options,
         stats: args.stats.clone(),
@@ -55,6 +57,9 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(file) = service.file() {
         inform(&format!("the device is the file {}", file.display()));
     }
+    if let Some(disk) = service.disk() {
+        inform(&format!("the device is the disk {}", disk.display()));
+    }
     let uri = service.uri().to_owned();
     if args.run.is_none() {
         output::print(&format!("{uri}\n"))?;
@@ -62,6 +67,7 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
     let stop = service.stop();
     let mut variables = vec![("uri", OsString::from(&uri))];
     variables.extend(service.file().map(|file| ("fuse", file.into())));
+    variables.extend(service.disk().map(|disk| ("ublk", disk.into())));
     let running = args.run.as_ref().map(|command| stopping.run(command, variables, files_before, stop)).transpose()?;
     service.run().map_err(unserved)?;
     match running.map_or(Ok(None), |running| stopping.ended(&running))? {
@@ -91,6 +97,7 @@ fn refuse_at_once(args: &ServeArgs, options: &Options) -> Result<(), Failure> {
             address.check(options.remote, encrypted).map_err(refused)?;
         }
     }
+    args.ublk.map_or(Ok(()), |_| ublk::check()).map_err(unattached)?;
     args.fuse.as_deref().map_or(Ok(()), fuse::check).map_err(unmounted)
 }
 
@@ -111,12 +118,17 @@ fn unmounted(error: MountError) -> Failure {
     Failure::failed(format!("`--fuse`: {error}"))
 }
 
+fn unattached(error: AttachError) -> Failure {
+    Failure::failed(format!("`--ublk`: {error}"))
+}
+
 /// Message for a store that could not be served, or failed while it was served.
 fn unserved(args: &ServeArgs, error: ServeError) -> Failure {
     match error {
         ServeError::Listen(error) => unheard(error),
         ServeError::NoPlace { .. } => Failure::failed(format!("{error}; say where with `--listen`")),
         ServeError::Mount(error) => unmounted(error),
+        ServeError::Attach(error) => unattached(error),
         ServeError::OpenFiles { .. } => Failure::failed(error),
         ServeError::Failed(_) | ServeError::Close(_) => Failure::failed(format!("{}: {error}", args.store.display())),
         ServeError::System(error) => error.into(),

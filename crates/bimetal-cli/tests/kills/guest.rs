@@ -20,7 +20,7 @@ use crate::common::machine::has;
 use crate::served::{Disk, FrontEnd, Server, run, until};
 
 /// Modules that the guest may need, in the order of their dependencies.
-const MODULES: [&str; 10] = [
+const MODULES: [&str; 11] = [
     "virtio_ring",
     "virtio",
     "virtio_pci_legacy_dev",
@@ -31,10 +31,11 @@ const MODULES: [&str; 10] = [
     "virtio_net",
     "virtio_blk",
     "nbd",
+    "ublk_drv",
 ];
 
 /// Number of direct writes before the kill.
-const DIRECT: u64 = 20;
+pub const DIRECT: u64 = 20;
 /// Bytes of a file that the guest removes and discards.
 const RUBBISH_BYTES: u64 = 8 << 20;
 /// Number of blocks that direct writes use in turn.
@@ -73,35 +74,35 @@ impl Attachment {
         }
     }
 
-    fn machine(self, bench: &Bench) -> Vec<String> {
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+    /// Options of QEMU.
+    fn machine(self, bench: &Bench) -> String {
         match self {
-            Self::Nbd => words("-M pc -netdev user,id=net -device virtio-net-pci,netdev=net,romfile="),
-            Self::VhostUser => words(&format!(
-                "-M pc,memory-backend=mem -object memory-backend-memfd,id=mem,size=192M,share=on \
+            Self::Nbd => "-m 192 -M pc -netdev user,id=net -device virtio-net-pci,netdev=net,romfile=".to_owned(),
+            Self::VhostUser => format!(
+                "-m 192 -M pc,memory-backend=mem -object memory-backend-memfd,id=mem,size=192M,share=on \
                  -chardev socket,id=disk,path={},reconnect=1 -device vhost-user-blk-pci,chardev=disk,num-queues=2",
                 bench.path("vm.sock").display()
-            )),
+            ),
         }
     }
 }
 
 /// A kernel, and the folder of its modules.
-struct Kernel {
+pub struct Kernel {
     image: PathBuf,
     modules: PathBuf,
 }
 
 impl Kernel {
-    /// The kernel that `make clients` has unpacked, or an installed one.
-    fn find() -> Option<Self> {
+    /// The kernel with this driver that `make clients` has unpacked, or an installed one.
+    pub fn find(driver: &str) -> Option<Self> {
         let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
         [unpacked, "/".into()].iter().find_map(|root| {
             let kernels = fs::read_dir(root.join("lib/modules")).into_iter().flatten().flatten();
             kernels.map(|kernel| kernel.path()).find_map(|modules| {
                 let image = root.join("boot").join(format!("vmlinuz-{}", modules.file_name()?.to_str()?));
                 let kernel = Self { image, modules };
-                (kernel.image.exists() && kernel.module("nbd").is_some()).then_some(kernel)
+                (kernel.image.exists() && kernel.module(driver).is_some()).then_some(kernel)
             })
         })
     }
@@ -113,8 +114,8 @@ impl Kernel {
     }
 }
 
-/// Whether everything for a guest is available.
-pub fn can_run() -> bool {
+/// Whether everything for a guest with this driver is available.
+pub fn can_run(driver: &str) -> bool {
     if !cfg!(target_arch = "x86_64") {
         eprintln!("skipped: the guest is of x86-64");
         return false;
@@ -122,13 +123,13 @@ pub fn can_run() -> bool {
     if !has(&["qemu-system-x86_64", "nbd-client", "busybox", "cpio", "ldd"]) {
         return false;
     }
-    let is_there = Kernel::find().is_some();
+    let is_there = Kernel::find(driver).is_some();
     assert!(
         is_there || std::env::var_os("CI").is_none(),
-        "`CI` is set and there is no kernel for a guest: `make clients`"
+        "`CI` is set and there is no kernel with `{driver}` for a guest: `make clients`"
     );
     if !is_there {
-        eprintln!("skipped: there is no kernel for a guest; `make clients` unpacks one");
+        eprintln!("skipped: there is no kernel with `{driver}` for a guest; `make clients` unpacks one");
     }
     is_there
 }
@@ -152,7 +153,9 @@ fn try_to_kill(attachment: Attachment, seed: u64) -> Result<u64, String> {
     drop(server);
     let mut server = Server::start(&bench, attachment.serve_options());
     let port = wait_for_port(&bench)?;
-    let mut guest = Guest::start(&bench, &Kernel::find().unwrap(), attachment, &port)?;
+    let settings = format!("disk={}\nport={port}\n", attachment.disk());
+    let kernel = Kernel::find("nbd").unwrap();
+    let mut guest = Guest::start(&bench, &kernel, &["nbd-client"], &settings, &attachment.machine(&bench))?;
     let queue = guest.hear("queue ")?;
     if queue != attachment.queue() {
         return Err(format!("the guest's driver has another kind of cache: `{queue}`"));
@@ -220,9 +223,9 @@ fn write_durably(bench: &Bench, guest: &mut Guest, attachment: Attachment) -> Re
 
 /// Data reported as durable by the guest.
 #[derive(Clone, Default)]
-struct Heard {
+pub struct Heard {
     /// The number of the last file that was synced.
-    synced: u64,
+    pub synced: u64,
     /// The number of the last direct write to each block.
     direct: BTreeMap<u64, u64>,
 }
@@ -237,7 +240,8 @@ impl Heard {
         }
     }
 
-    fn verify(&self, fs: &Path) -> Result<(), String> {
+    /// Fails if some of the data are missing in the file system.
+    pub fn verify(&self, fs: &Path) -> Result<(), String> {
         for number in DIRECT + 1..=self.synced {
             let expected = repeated(&format!("synced {number}\n"), (number * 997 % 60_000) as usize);
             if fs::read(fs.join(number.to_string())).ok() != Some(expected) {
@@ -262,7 +266,7 @@ fn repeated(line: &str, length: usize) -> Vec<u8> {
 }
 
 /// A guest with its serial console.
-struct Guest {
+pub struct Guest {
     qemu: Child,
     console: ChildStdin,
     lines: Receiver<String>,
@@ -270,12 +274,19 @@ struct Guest {
 }
 
 impl Guest {
-    fn start(bench: &Bench, kernel: &Kernel, attachment: Attachment, port: &str) -> Result<Self, String> {
-        let memory = initial_files(bench, kernel, attachment, port)?;
+    /// Starts it with these programs besides a shell, settings of `init`, and options of QEMU.
+    pub fn start(
+        bench: &Bench,
+        kernel: &Kernel,
+        programs: &[&str],
+        settings: &str,
+        machine: &str,
+    ) -> Result<Self, String> {
+        let memory = initial_files(bench, kernel, programs, settings)?;
         let log = fs::File::create(bench.path("qemu.log")).unwrap();
         let mut command = Command::new("qemu-system-x86_64");
-        command.args(["-accel", "tcg", "-cpu", "qemu64", "-m", "192", "-nodefaults", "-no-user-config"]);
-        command.args(["-display", "none", "-no-reboot", "-serial", "stdio"]).args(attachment.machine(bench));
+        command.args(["-accel", "tcg", "-cpu", "qemu64", "-nodefaults", "-no-user-config"]);
+        command.args(["-display", "none", "-no-reboot", "-serial", "stdio"]).args(machine.split(' '));
         command.args(["-append", "console=ttyS0 loglevel=3 panic=-1"]);
         command.arg("-kernel").arg(&kernel.image).arg("-initrd").arg(memory);
         let mut qemu = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
@@ -295,7 +306,7 @@ impl Guest {
     }
 
     /// Waits for a line with this beginning. Returns the rest of the line.
-    fn hear(&mut self, beginning: &str) -> Result<String, String> {
+    pub fn hear(&mut self, beginning: &str) -> Result<String, String> {
         let mut last = String::new();
         loop {
             let line = self.lines.recv_timeout(Duration::from_secs(90));
@@ -309,12 +320,12 @@ impl Guest {
     }
 
     /// Lets the guest continue.
-    fn go_on(&mut self) {
+    pub fn go_on(&mut self) {
         self.console.write_all(b"\n").unwrap();
     }
 
     /// Kills the guest. Returns the data that it had reported as durable.
-    fn kill(mut self) -> Heard {
+    pub fn kill(mut self) -> Heard {
         self.qemu.kill().unwrap();
         self.qemu.wait().unwrap();
         while let Ok(line) = self.lines.recv() {
@@ -332,14 +343,14 @@ impl Drop for Guest {
 }
 
 /// Makes the files in the guest's memory: programs, their libraries, and modules.
-fn initial_files(bench: &Bench, kernel: &Kernel, attachment: Attachment, port: &str) -> Result<PathBuf, String> {
+fn initial_files(bench: &Bench, kernel: &Kernel, programs: &[&str], settings: &str) -> Result<PathBuf, String> {
     let root = bench.path("guest");
-    for folder in ["bin", "dev", "sys", "proc", "tmp", "mnt", "modules"] {
+    for folder in ["bin", "dev", "sys", "proc", "run", "tmp", "mnt", "store", "modules"] {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
-    for program in ["busybox", "nbd-client", "dd"] {
+    for program in ["busybox", "dd"].iter().chain(programs) {
         let path = run("sh", &["-c", &format!("command -v {program}")])?;
-        fs::copy(path.trim(), root.join("bin").join(program)).unwrap();
+        fs::copy(path.trim(), root.join("bin").join(Path::new(program).file_name().unwrap())).unwrap();
         let linked = run("sh", &["-c", &format!("ldd {} | grep -o '/[^ ]*' || true", path.trim())])?;
         for library in linked.lines() {
             let to = root.join(library.trim_start_matches('/'));
@@ -354,8 +365,7 @@ fn initial_files(bench: &Bench, kernel: &Kernel, attachment: Attachment, port: &
             modules.push(name);
         }
     }
-    let (disk, modules) = (attachment.disk(), modules.join(" "));
-    let settings = format!("#!/bin/busybox sh\ndisk={disk}\nport={port}\nmodules='{modules}'\n");
+    let settings = format!("#!/bin/busybox sh\nmodules='{}'\n{settings}", modules.join(" "));
     fs::write(root.join("init"), settings + include_str!("init")).unwrap();
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
     let memory = bench.path("initramfs");

@@ -24,6 +24,8 @@ mod postgresql;
 mod served;
 mod sqlite;
 mod transactions;
+#[cfg(feature = "ublk")]
+mod ublk;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -138,10 +140,23 @@ fn what_a_guest_has_synced_over_vhost_user_is_there() {
 }
 
 fn kill_guests(attachment: guest::Attachment) {
-    if can_mount() && guest::can_run() {
-        let start = Instant::now();
-        let (first, guests) = (number("BIMETAL_KILLS_SEED").unwrap_or(0), kills().div_ceil(10));
-        let synced: u64 = (first..first + guests).map(|seed| guest::kill_under_a_guest(attachment, seed)).sum();
-        println!("{attachment:?}: {guests} guests, {synced} files, 0 lost, {:.0} s", start.elapsed().as_secs_f64());
+    if can_mount() && guest::can_run("nbd") {
+        kill_each(&format!("{attachment:?}"), |seed| guest::kill_under_a_guest(attachment, seed));
     }
+}
+
+#[cfg(feature = "ublk")]
+#[test]
+fn what_a_guest_has_synced_through_ublk_is_there() {
+    if can_mount() && guest::can_run("ublk_drv") {
+        kill_each("ublk", ublk::kill_in_a_guest);
+    }
+}
+
+/// Kills guests, each with its own seed. `kill` returns the number of synced files.
+fn kill_each(what: &str, kill: impl Fn(u64) -> u64) {
+    let start = Instant::now();
+    let (first, guests) = (number("BIMETAL_KILLS_SEED").unwrap_or(0), kills().div_ceil(10));
+    let synced: u64 = (first..first + guests).map(kill).sum();
+    println!("{what}: {guests} guests, {synced} files, 0 lost, {:.0} s", start.elapsed().as_secs_f64());
 }

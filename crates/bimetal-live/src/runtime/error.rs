@@ -6,6 +6,7 @@ use std::io;
 use crate::block_device::IoError;
 use crate::fuse::MountError;
 use crate::nbd::ListenError;
+use crate::ublk::AttachError;
 
 /// Errors of serving a store.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +25,9 @@ pub enum ServeError {
     /// The device is not shown as a file.
     #[error(transparent)]
     Mount(#[from] MountError),
+    /// The device is no disk of this machine.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
     /// The limit of open files of this process is too low.
     #[error(
         "this process may have {limit} files open, and needs {needed} to serve one client; raise the limit (`ulimit -n`)"

@@ -1,6 +1,6 @@
 //! The serving runtime: makes an open store a device for clients.
 //!
-//! A [`Service`] exports a store over NBD and, on request, as a file and to a virtual machine. It gives the scheme the
+//! A [`Service`] exports a store over NBD and, on request, as a file, as a disk, and to a virtual machine. It gives the scheme the
 //! idle time of the host, answers `bimetal stat`, and serves figures as OpenMetrics over HTTP. `bimetal serve` adds
 //! only arguments. Another program can serve a store like this:
 //!

@@ -22,6 +22,7 @@ use crate::measured::{Measured, Meter};
 use crate::nbd::{Address, Export, Options, Server, Stop, Tally};
 use crate::pace::Paced;
 use crate::store::Store;
+use crate::ublk::{self, Disk};
 use crate::vhost_user;
 
 /// Time between two observations of the store for the log and for systemd.
@@ -34,6 +35,8 @@ pub struct ServiceSettings {
     pub listen: Listen,
     /// File at which FUSE also shows the device, if any.
     pub fuse: Option<PathBuf>,
+    /// Number of the disk of this machine that ublk also makes of the device, if any.
+    pub ublk: Option<ublk::Number>,
     /// Name that clients may request.
     pub export: String,
     /// Limits for clients, access from other machines, TLS.
@@ -59,6 +62,7 @@ pub struct Service {
     /// The store for clients: paced, backed up and measured.
     device: Arc<dyn BlockDevice>,
     mount: Option<Mount>,
+    disk: Option<Disk>,
     server: Server,
     vhost_user: Option<vhost_user::Server>,
     uri: String,
@@ -73,11 +77,12 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens the sockets of a store in `directory`, and mounts the file. Figures and the file are served from now on; clients of
-    /// the sockets wait until [`Service::run`].
+    /// Opens the sockets of a store in `directory`, mounts the file and attaches the disk. Figures, the file and the disk are served
+    /// from now on; clients of the sockets wait until [`Service::run`].
     ///
     /// # Errors
-    /// Nothing can listen at one of the addresses, the file cannot be mounted, or this process may have too few files open.
+    /// Nothing can listen at one of the addresses, the file cannot be mounted, the disk cannot be attached, or this process may have
+    /// too few files open.
     pub fn start(directory: &Path, store: Arc<Store>, settings: ServiceSettings) -> Result<Self, ServeError> {
         let ServiceSettings { listen, export, nbd: mut options, stats, pace, systemd, answer, .. } = settings;
         log_opening(&store);
@@ -100,12 +105,14 @@ impl Service {
         let open_files = endpoints * CONVERSATIONS
             + usize::from(is_backed_up) * backups::CLIENTS
             + usize::from(settings.fuse.is_some()) * fuse::OPEN_FILES
+            + usize::from(settings.ublk.is_some()) * ublk::OPEN_FILES
             + usize::from(settings.vhost_user.is_some()) * vhost_user::OPEN_FILES;
         warnings.extend(limit_connections(&mut options, open_files)?);
         let sources = sources();
         let device = for_clients(&store, pace, backups, meter);
-        // Before the sockets, so that a client that can connect finds the file, too.
+        // Before the sockets, so that a client that can connect finds the file and the disk, too.
         let mount = settings.fuse.map(|file| Mount::new(&file, Arc::clone(&device))).transpose()?;
+        let disk = settings.ublk.map(|number| Disk::attach(number, Arc::clone(&device), pace.is_some())).transpose()?;
         let vhost_user = settings.vhost_user.map(|path| {
             let disk = vhost_user::Device::of(&store, Arc::clone(&device), options.poll, pace.is_some());
             vhost_user::Server::bind(&path, disk, Arc::clone(&tally))
@@ -120,6 +127,7 @@ impl Service {
         Ok(Self {
             store,
             mount,
+            disk,
             device,
             server,
             vhost_user,
@@ -159,6 +167,11 @@ impl Service {
         self.mount.as_ref().map(Mount::file)
     }
 
+    /// Path of the disk of this machine, if any.
+    pub fn disk(&self) -> Option<&Path> {
+        self.disk.as_ref().map(Disk::path)
+    }
+
     /// A handle that stops it, from any thread.
     pub fn stop(&self) -> Stop {
         self.server.stop()
@@ -169,8 +182,21 @@ impl Service {
     /// # Errors
     /// The system refused a socket or a thread, or the store has failed. Data that were durable before remain so in either case.
     pub fn run(self) -> Result<(), ServeError> {
-        let Self { store, device, mount, vhost_user, server, systemd, sources, stats, _stat, backup, _folder, .. } =
-            self;
+        let Self {
+            store,
+            device,
+            mount,
+            disk,
+            vhost_user,
+            server,
+            systemd,
+            sources,
+            stats,
+            _stat,
+            backup,
+            _folder,
+            ..
+        } = self;
         let watch = Arc::<Watch>::default();
         let housekeeping = keep_house(&store, &watch, &sources, systemd);
         let served = vhost_user.map(vhost_user::Server::start).transpose().and_then(|guests| {
@@ -182,7 +208,7 @@ impl Service {
             served
         });
         // The last writes of all front ends become durable when the store is closed.
-        drop(mount);
+        drop((mount, disk));
         // Ends a backup that is under way.
         drop(backup);
         if systemd {
