@@ -1,5 +1,4 @@
-# Everything starts here: `make demo`, `make test`, `make docs`, `make bench`, `make papers`, `make lint`, `make soak`, `make fuzz`,
-# `make ublk`.
+# Everything starts here: `make demo`, `make test`, `make docs`, `make bench`, `make papers`, `make lint`, `make soak`, `make fuzz`.
 
 CARGO ?= cargo
 
@@ -9,22 +8,25 @@ export CARGO_INCREMENTAL = 0
 export CARGO_PROFILE_DEV_DEBUG = false
 endif
 
-.PHONY: demo test lint browser clients ublk ublk-tests python docs package package-tests site bench soak fuzz fuzzers papers
+.PHONY: demo test lint browser clients python docs package package-tests site bench soak fuzz fuzzers papers
+
+# The disk by ublk is not compiled by default, because its library takes libclang. It is tested where libclang is, and wherever `CI` is set.
+UBLK = $(if $(CI)$(shell ldconfig -p 2>/dev/null | grep 'libclang[-0-9.]*so'),--features bimetal-cli/ublk)
 
 # The main demonstration: every scheme on the real trace in the binary, as a table and as report.html.
 demo:
 	$(CARGO) run --profile demo --no-default-features --locked --package bimetal-cli -- compare --repeat 3 --measure 1 --html report.html
 
-test: lint browser clients
-	$(CARGO) test --quiet --locked --workspace
-	$(MAKE) --no-print-directory ublk
+test: clients browser lint
+	$(CARGO) test --quiet --locked --workspace $(UBLK)
 	$(MAKE) --no-print-directory python
 
 # The crates that can be published to a crate index.
 PUBLISHED = $(patsubst crates/%/Cargo.toml,--package %,$(shell grep -L '^publish = false' crates/*/Cargo.toml))
 lint:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --locked --workspace --all-targets $(UBLK) -- -D warnings
+	$(CARGO) clippy --quiet --locked --package bimetal-cli -- -D warnings
 	$(CARGO) clippy --quiet --locked --package bimetal-cli --no-default-features -- -D warnings
 	$(CARGO) test --quiet --locked --package bimetal-lint
 	$(CARGO) package --quiet --locked --offline --no-verify --allow-dirty $(PUBLISHED)
@@ -37,16 +39,17 @@ browser:
 	} || echo "no Chromium, and it cannot be installed: reports are not opened by tests"
 
 # Tests connect real clients to the NBD server, and run databases and a Linux guest on it. The programs are installed if possible. The
-# guest's kernel is only unpacked. It has the driver of ublk: the first of these kernels that there is.
+# guest's kernel is only unpacked: the first of these kernels that there is. Linux 6.1 has no driver of ublk.
 KERNELS = linux-image-6.12-cloud-amd64 linux-image-cloud-amd64
 CLIENTS = e2fsprogs nbdkit libnbd-bin python3-libnbd qemu-utils qemu-block-extra fio fuse3 \
-	curl sqlite3 postgresql qemu-system-x86 nbd-client busybox-static cpio prometheus xz-utils
+	curl sqlite3 postgresql qemu-system-x86 nbd-client busybox-static cpio prometheus xz-utils libclang-dev
 GUEST = target/guest
 clients:
 	@for program in nbdkit nbdinfo nbdcopy nbdsh nbdfuse qemu-img qemu-io fio curl fusermount3 mkfs.ext4 \
 			sqlite3 /usr/lib/postgresql/*/bin/postgres qemu-system-x86_64 qemu-storage-daemon nbd-client busybox cpio promtool; do \
 		command -v $$program >/dev/null || missing="$$missing $$program"; \
 	done; \
+	ldconfig -p | grep -q 'libclang[-0-9.]*so' || missing="$$missing libclang"; \
 	find $(GUEST)/lib/modules /lib/modules -name ublk_drv.ko 2>/dev/null | grep -q . || missing="$$missing kernel"; \
 	[ -z "$$missing" ] || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && \
@@ -55,22 +58,6 @@ clients:
 		mkdir -p $(GUEST) && cd $(GUEST) && apt-get download -qq $$kernel && dpkg -x $$kernel*.deb . && rm $$kernel*.deb && \
 		find . -name '*.ko.xz' -exec xz --decompress --force {} + ; \
 	} || echo "missing, and cannot be installed, so that some tests are skipped:$$missing"
-
-# The disk by ublk, which is no default: its library takes libclang, which is installed if possible. Without it this target is skipped,
-# unless `CI` is set.
-UBLK = --quiet --locked --package bimetal-live --package bimetal-cli --features bimetal-cli/ublk
-ublk:
-	+@ldconfig -p | grep -q 'libclang[-0-9.]*so' || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && \
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends libclang-dev >/dev/null; \
-	} || { \
-		[ -z "$(CI)" ] || exit 1; \
-		echo "no libclang, and it cannot be installed: ublk is not tested"; exit 0; \
-	} && $(MAKE) --no-print-directory ublk-tests
-
-ublk-tests:
-	$(CARGO) clippy $(UBLK) --all-targets -- -D warnings
-	$(CARGO) test $(UBLK) --lib --test kills ublk
 
 # The Python package, built like `pip install .` but with the quick `dev` profile, in a separate environment. Then its tests, against the
 # command line of the same sources, lints and type checks, and the docs. Without Python 3.11 or a package registry this target is
@@ -106,7 +93,7 @@ package:
 # The tests compare the package with the program `bimetal`. It is built by the same command as the tests of the command line. A build of its
 # package alone enables other features of some libraries, and would compile all crates again.
 package-tests: package
-	$(CARGO) test --quiet --locked --workspace --no-run --test commands
+	$(CARGO) test --quiet --locked --workspace $(UBLK) --no-run --test commands
 	$(VENV)/bin/ruff check --quiet python docs contrib
 	$(VENV)/bin/ruff format --quiet --check python docs/hooks.py docs/notebooks contrib
 	$(VENV)/bin/mypy --no-error-summary
@@ -129,8 +116,7 @@ KILLS ?= 1000
 FUZZ_RUNS ?= 10000000
 soak: fuzzers
 	$(CARGO) run --quiet --release --locked --package bimetal-live --example soak -- $(CRASHES)
-	BIMETAL_KILLS=$(KILLS) $(CARGO) test --quiet --release --locked --package bimetal-cli --test kills -- --nocapture
-	BIMETAL_KILLS=$(KILLS) $(MAKE) --no-print-directory ublk
+	BIMETAL_KILLS=$(KILLS) $(CARGO) test --quiet --release --locked --package bimetal-cli $(UBLK) --test kills -- --nocapture
 	@for target in $(FUZZ_TARGETS); do \
 		fuzz/run $(FUZZ_PROGRAM)$$target fuzz/corpus/$$target runs $(FUZZ_RUNS) || exit 1; \
 	done

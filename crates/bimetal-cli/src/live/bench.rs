@@ -70,7 +70,7 @@ const CONNECTED_WORKLOADS: [Workload; 6] = [
     Workload::connected("write 1M, depth 4, 4 connections", "randwrite", 1 << 20, 4),
 ];
 /// Bytes of a request that preconditions a store, and of the smallest measured request.
-const REQUEST_BYTES: u64 = 4096;
+const REQUEST_BYTES: u32 = 4096;
 /// Capacity of the store that is not full, as a multiple of its used part.
 const ROOMY: u64 = 4;
 

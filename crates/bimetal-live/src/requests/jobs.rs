@@ -107,6 +107,14 @@ impl<J> Jobs<J> {
         }
     }
 
+    /// Takes the waiting slow jobs of a kind.
+    pub fn take_slow(&self, is_of_kind: impl Fn(&J) -> bool) -> VecDeque<J> {
+        let mut waiting = self.lock();
+        let (taken, left) = std::mem::take(&mut waiting.slow).into_iter().partition(is_of_kind);
+        waiting.slow = left;
+        taken
+    }
+
     /// Ends the workers once no job is left.
     pub fn close(&self) {
         self.lock().is_closed = true;
@@ -169,6 +177,17 @@ mod tests {
             helped.extend(begins);
             helped
         })
+    }
+
+    #[test]
+    fn slow_jobs_of_a_kind_are_taken_together() {
+        let jobs = Jobs::default();
+        (0..6).for_each(|job| jobs.add_slow(job));
+        assert_eq!(jobs.take_slow(|job| job % 2 == 1), [1, 3, 5]);
+        let mut executed = Vec::new();
+        jobs.close();
+        jobs.work(|job| executed.push(job));
+        assert_eq!(executed, [0, 2, 4]);
     }
 
     #[test]

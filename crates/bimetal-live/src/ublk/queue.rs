@@ -1,8 +1,10 @@
 //! The queues of a disk: a thread for each, workers for all.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use io_uring::{opcode, types};
 use libublk::io::{BufDesc, UblkIOCtx, UblkQueue};
@@ -12,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFlags, eventfd};
 
 use super::request::{KernelMemory, Request};
 use crate::block_device::BlockDevice;
-use crate::requests::{Buffer, Jobs};
+use crate::requests::{Buffer, Command, Jobs, was_blocked};
 
 /// The server of a disk.
 pub struct Server {
@@ -78,9 +80,15 @@ impl Server {
     /// Executes requests as a worker, until [`Server::dismiss`].
     pub fn work(&self) {
         let mut buffer = Buffer::default();
-        while let Some(job) = self.jobs.next() {
-            self.lanes[usize::from(job.queue)].put(job.tag, self.execute(&job, &mut buffer));
-        }
+        self.jobs.work(|job| {
+            // One flush is enough for all that wait. The writes that they cover have completed.
+            let is_flush = |job: &Job| job.request.command == Some(Command::Flush);
+            let others = if is_flush(&job) { self.jobs.take_slow(is_flush) } else { VecDeque::new() };
+            let answer = self.execute(&job, &mut buffer);
+            for job in std::iter::once(&job).chain(&others) {
+                self.lanes[usize::from(job.queue)].put(job.tag, answer);
+            }
+        });
     }
 
     /// Ends the workers.
@@ -96,11 +104,14 @@ impl Server {
         let own = queue.get_qid();
         let lane = &self.lanes[usize::from(own)];
         let mut buffer = Buffer::default();
+        let mut is_blocking = false;
         lane.watch(queue)?;
         loop {
-            let job = self.jobs.next_quick();
+            let job = self.jobs.next_quick(is_blocking);
             if let Some(job) = &job {
+                let began = Instant::now();
                 let answer = self.execute(job, &mut buffer);
+                is_blocking = was_blocked(began, job.request.data_bytes());
                 if job.queue == own {
                     complete(queue, job.tag, answer)?;
                 } else {

@@ -58,14 +58,15 @@ impl Request {
         self.command.as_ref().is_none_or(|command| command.is_quick(self.fua))
     }
 
+    pub fn data_bytes(&self) -> usize {
+        self.command.as_ref().and_then(Command::data).map_or(0, |place| place.bytes)
+    }
+
     /// Executes it. Returns the answer to the kernel.
     pub fn execute(&self, device: &dyn BlockDevice, memory: &KernelMemory, buffer: &mut Buffer) -> i32 {
         let Some(command) = &self.command else { return -Errno::OPNOTSUPP.raw_os_error() };
         match execute(device, command, self.fua, memory, buffer) {
-            Ok(_) => match command {
-                Command::Read { into: place, .. } | Command::Write { from: place, .. } => place.bytes as i32,
-                Command::Flush | Command::Discard(_) | Command::Zero { .. } => 0,
-            },
+            Ok(_) => self.data_bytes() as i32,
             Err(error) => -errno(error).raw_os_error(),
         }
     }

@@ -19,9 +19,9 @@ pub struct Target<'d> {
 }
 
 impl Target<'_> {
-    /// Executes a request and writes its status. Returns the number of bytes that were written to guest memory.
-    pub fn execute(&self, request: &Request, memory: &GuestMemoryMmap, buffer: &mut Buffer) -> u32 {
-        let done = match &request.command {
+    /// Executes a request. Returns the number of data bytes that were written to guest memory.
+    pub fn execute(&self, request: &Request, memory: &GuestMemoryMmap, buffer: &mut Buffer) -> Result<usize, Refusal> {
+        match &request.command {
             Ok(Command::Block(command)) => {
                 requests::execute(self.device, command, self.writethrough, memory, buffer).map_err(refusal)
             }
@@ -30,15 +30,19 @@ impl Target<'_> {
                 memory.scatter(into, &self.serial[..bytes]).map_err(refusal).map(|()| bytes)
             }
             Err(refusal) => Err(*refusal),
-        };
-        let status = match done {
-            Ok(_) => VIRTIO_BLK_S_OK,
-            Err(Refusal::Io) => VIRTIO_BLK_S_IOERR,
-            Err(Refusal::Unsupported) => VIRTIO_BLK_S_UNSUPP,
-        };
-        let is_told = memory.write_slice(&[status as u8], request.status).is_ok();
-        done.unwrap_or(0) as u32 + u32::from(is_told)
+        }
     }
+}
+
+/// Writes the status of a request. Returns the number of bytes that were written to guest memory.
+pub fn answer(request: &Request, memory: &GuestMemoryMmap, done: Result<usize, Refusal>) -> u32 {
+    let status = match done {
+        Ok(_) => VIRTIO_BLK_S_OK,
+        Err(Refusal::Io) => VIRTIO_BLK_S_IOERR,
+        Err(Refusal::Unsupported) => VIRTIO_BLK_S_UNSUPP,
+    };
+    let is_told = memory.write_slice(&[status as u8], request.status).is_ok();
+    done.unwrap_or(0) as u32 + u32::from(is_told)
 }
 
 /// The standard has one status for all errors.

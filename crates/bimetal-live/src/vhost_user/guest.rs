@@ -1,5 +1,6 @@
 //! A connected virtual machine: its queues, from descriptor chains to used entries.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -13,11 +14,11 @@ use vm_memory::{GuestAddressSpace, GuestMemoryAtomic, GuestMemoryLoadGuard, Gues
 use vmm_sys_util::epoll::EventSet;
 
 use super::config::{self, QUEUE_ENTRIES, QUEUES};
-use super::execute::{SERIAL_BYTES, Target};
+use super::execute::{SERIAL_BYTES, Target, answer};
 use super::gate::Gate;
-use super::request::{Command, Request, Segments, parse};
+use super::request::{Command, Refusal, Request, Segments, parse};
 use crate::block_device::BlockDevice;
-use crate::requests::{Buffer, Jobs, QUEUE_THREADS_MAX, was_blocked};
+use crate::requests::{self, Buffer, Jobs, QUEUE_THREADS_MAX, was_blocked};
 use crate::store::Store;
 
 pub type Memory = GuestMemoryAtomic<GuestMemoryMmap>;
@@ -88,6 +89,10 @@ struct Job {
 }
 
 impl Job {
+    fn is_flush(&self) -> bool {
+        matches!(self.request.command, Ok(Command::Block(requests::Command::Flush)))
+    }
+
     fn data_bytes(&self) -> usize {
         match &self.request.command {
             Ok(Command::Block(command)) => command.data().map_or(0, Segments::bytes),
@@ -174,7 +179,13 @@ impl Guest {
     /// Executes requests as a worker, until [`Guest::dismiss`].
     pub fn work(&self) {
         let mut buffer = Buffer::default();
-        self.jobs.work(|job| self.execute(&job, &mut buffer));
+        self.jobs.work(|job| {
+            // One flush is enough for all that wait. The writes that they cover have completed.
+            let others = if job.is_flush() { self.jobs.take_slow(Job::is_flush) } else { VecDeque::new() };
+            let done = self.execute(&job, &mut buffer);
+            self.answer(&job, done);
+            others.iter().for_each(|other| self.answer(other, done));
+        });
     }
 
     /// Ends the workers.
@@ -202,7 +213,8 @@ impl Guest {
                     Taken::Nothing => match self.jobs.next_quick(is_blocking) {
                         Some(job) => {
                             let began = Instant::now();
-                            self.execute(&job, &mut lane.buffer);
+                            let done = self.execute(&job, &mut lane.buffer);
+                            self.answer(&job, done);
                             lane.served = Some(Instant::now());
                             is_blocking = was_blocked(began, job.data_bytes());
                             requests += 1;
@@ -284,11 +296,15 @@ impl Guest {
         }
     }
 
-    fn execute(&self, job: &Job, buffer: &mut Buffer) {
+    fn execute(&self, job: &Job, buffer: &mut Buffer) -> Result<usize, Refusal> {
         let Device { device, serial, .. } = self.target.as_ref();
         let writethrough = !self.is_writeback.load(Ordering::Relaxed);
         let target = Target { device: device.as_ref(), serial, writethrough };
-        let written = target.execute(&job.request, &job.memory, buffer);
+        target.execute(&job.request, &job.memory, buffer)
+    }
+
+    fn answer(&self, job: &Job, done: Result<usize, Refusal>) {
+        let written = answer(&job.request, &job.memory, done);
         self.complete(job.queue, &job.vring, job.head, written);
     }
 

@@ -18,11 +18,11 @@ use crate::failure::Failure;
 pub(super) struct Workload {
     pub(super) name: &'static str,
     pub(super) rw: &'static str,
-    pub(super) bytes: u64,
+    pub(super) bytes: u32,
     /// Outstanding requests.
-    pub(super) depth: u32,
+    pub(super) depth: u16,
     /// Clients, each with its own connection.
-    pub(super) clients: u32,
+    pub(super) clients: u16,
     /// Whether each write is followed by a flush.
     pub(super) syncs: bool,
     /// Whether another client writes and flushes at the same time.
@@ -30,15 +30,15 @@ pub(super) struct Workload {
 }
 
 impl Workload {
-    pub(super) const fn new(name: &'static str, rw: &'static str, bytes: u64, depth: u32) -> Self {
+    pub(super) const fn new(name: &'static str, rw: &'static str, bytes: u32, depth: u16) -> Self {
         Self { name, rw, bytes, depth, clients: 1, syncs: false, beside_writer: false }
     }
 
-    pub(super) const fn connected(name: &'static str, rw: &'static str, bytes: u64, depth: u32) -> Self {
+    pub(super) const fn connected(name: &'static str, rw: &'static str, bytes: u32, depth: u16) -> Self {
         Self { clients: 4, ..Self::new(name, rw, bytes, depth) }
     }
 
-    pub(super) const fn synchronous(name: &'static str, clients: u32) -> Self {
+    pub(super) const fn synchronous(name: &'static str, clients: u16) -> Self {
         Self { clients, syncs: true, ..Self::new(name, "randwrite", REQUEST_BYTES, 1) }
     }
 }
@@ -176,14 +176,14 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Requests of this thread, which has done nothing else, within `elapsed`. There is at least one.
-    pub(super) fn in_process(elapsed: Duration, mut durations_ns: Vec<u64>) -> Self {
-        let count = durations_ns.len();
-        let (_, p99_ns, _) = durations_ns.select_nth_unstable((count * 99).div_ceil(100) - 1);
+    pub(super) fn in_process(elapsed: Duration, mut durations: Vec<Duration>) -> Self {
+        let count = durations.len();
+        let (_, p99, _) = durations.select_nth_unstable((count * 99).div_ceil(100) - 1);
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         Self {
             per_second: count as f64 / elapsed.as_secs_f64(),
             count: count as f64,
-            p99_us: *p99_ns as f64 / 1e3,
+            p99_us: p99.as_secs_f64() * 1e6,
             own_cpu_seconds: cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9,
         }
     }

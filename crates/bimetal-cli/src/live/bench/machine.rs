@@ -71,27 +71,27 @@ struct Place {
 impl<'w> Machine<'w> {
     fn start(socket: &Path, workload: &'w Workload, disk_bytes: u64) -> io::Result<Self> {
         let places = workload.depth * workload.clients;
-        let driver = Driver::connect(socket, places as u16, workload.bytes as u32, 0)?;
+        let driver = Driver::connect(socket, places, workload.bytes, 0)?;
         let mut random = 1;
         let mut data = vec![0; workload.bytes as usize];
         for place in 0..places {
             data.chunks_mut(8).for_each(|word| word.copy_from_slice(&split_mix(&mut random).to_le_bytes()));
-            driver.write_buffer(place as u16, &data)?;
+            driver.write_buffer(place, &data)?;
         }
         let idle = Place { began: Instant::now(), is_flushing: false };
-        Ok(Self { driver, workload, disk_bytes, places: vec![idle; places as usize], random, made: 0 })
+        Ok(Self { driver, workload, disk_bytes, places: vec![idle; places.into()], random, made: 0 })
     }
 
     fn run(mut self, end: End) -> io::Result<Requests> {
         let began = Instant::now();
-        let requests = self.disk_bytes / self.workload.bytes;
+        let requests = self.disk_bytes / u64::from(self.workload.bytes);
         let is_over = |made: u64| match end {
             End::After(duration) => began.elapsed() >= duration,
             End::AtEndOfDisk => made >= requests,
         };
-        let mut durations_ns = Vec::new();
-        let mut busy = self.places.len();
-        for place in 0..busy as u16 {
+        let mut durations = Vec::new();
+        let mut busy = self.workload.depth * self.workload.clients;
+        for place in 0..busy {
             self.request(place)?;
         }
         while busy > 0 {
@@ -105,7 +105,7 @@ impl<'w> Machine<'w> {
             }
             let Place { began, is_flushing } = self.places[usize::from(place)];
             if !is_flushing {
-                durations_ns.push(began.elapsed().as_nanos() as u64);
+                durations.push(began.elapsed());
             }
             if self.workload.syncs && !is_flushing {
                 self.places[usize::from(place)].is_flushing = true;
@@ -116,17 +116,17 @@ impl<'w> Machine<'w> {
                 self.request(place)?;
             }
         }
-        Ok(Requests::in_process(began.elapsed(), durations_ns))
+        Ok(Requests::in_process(began.elapsed(), durations))
     }
 
     /// Makes the next request at a free place.
     fn request(&mut self, place: u16) -> io::Result<()> {
         let Workload { rw, bytes, .. } = *self.workload;
-        let requests = self.disk_bytes / bytes;
+        let requests = self.disk_bytes / u64::from(bytes);
         let number = if rw.starts_with("rand") { below(&mut self.random, requests) } else { self.made % requests };
         self.made += 1;
         self.places[usize::from(place)] = Place { began: Instant::now(), is_flushing: false };
         let kind = if rw.ends_with("write") { VIRTIO_BLK_T_OUT } else { VIRTIO_BLK_T_IN };
-        self.driver.offer(place, kind, number * bytes / SECTOR_BYTES, bytes as u32)
+        self.driver.offer(place, kind, number * u64::from(bytes) / SECTOR_BYTES, bytes)
     }
 }

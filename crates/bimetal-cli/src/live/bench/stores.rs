@@ -34,16 +34,17 @@ pub(super) fn preconditioned(
     let store =
         Store::open(Arc::new(directory), OpenOptions::default()).map_err(|error| Failure::store(path, error))?;
     let failed = |error: IoError| Failure::failed(format!("{}: {error}", path.display()));
-    let sectors = REQUEST_BYTES / SECTOR_BYTES;
+    let page_bytes = u64::from(REQUEST_BYTES);
+    let sectors = page_bytes / SECTOR_BYTES;
     let data: Vec<u8> = (0..=u8::MAX).cycle().zip(0..REQUEST_BYTES).map(|(byte, _)| byte | 1).collect();
     let mut random = 1;
-    let pages = used / REQUEST_BYTES;
+    let pages = used / page_bytes;
     for page in 0..pages {
         interrupted.check()?;
         store.write(page * sectors, &data, false).map_err(failed)?;
     }
     let flash: u64 = resolved.shape.regions.iter().map(|region| region.geometry.capacity_bytes()).sum();
-    for _ in 0..flash / REQUEST_BYTES {
+    for _ in 0..flash / page_bytes {
         interrupted.check()?;
         split_mix(&mut random);
         store.write(below(&mut random, pages) * sectors, &data, false).map_err(failed)?;
