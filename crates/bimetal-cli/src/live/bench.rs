@@ -15,6 +15,7 @@ mod servers;
 mod stores;
 mod text;
 mod vhost_user;
+mod workload;
 
 use std::fs::File;
 use std::io;
@@ -34,11 +35,12 @@ use crate::args::{BenchNbdArgs, MeasureArgs};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::StepBar;
-use client::{Client, Workload};
+use client::Client;
 pub use fuse::fuse;
 use measure::Pair;
 use servers::{Ours, Theirs};
 pub use vhost_user::vhost_user;
+use workload::Workload;
 
 const WORKLOADS: [Workload; 4] = [
     Workload::new("read 4K, depth 1", "randread", REQUEST_BYTES, 1),

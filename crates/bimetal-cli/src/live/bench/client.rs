@@ -1,4 +1,4 @@
-//! The clients of a benchmark, fio and a virtual machine, and the workloads that they run.
+//! The clients of a benchmark: fio, and a virtual machine.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,42 +6,13 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
-use super::{Interrupted, REQUEST_BYTES, machine};
+use super::Interrupted;
+use super::machine::{self, End};
+use super::workload::{Requests, Workload};
 use crate::args::MeasureArgs;
 use crate::failure::Failure;
-
-/// A workload, in words of fio.
-#[derive(Clone, Copy)]
-pub(super) struct Workload {
-    pub(super) name: &'static str,
-    pub(super) rw: &'static str,
-    pub(super) bytes: u32,
-    /// Outstanding requests.
-    pub(super) depth: u16,
-    /// Clients, each with its own connection.
-    pub(super) clients: u16,
-    /// Whether each write is followed by a flush.
-    pub(super) syncs: bool,
-    /// Whether another client writes and flushes at the same time.
-    pub(super) beside_writer: bool,
-}
-
-impl Workload {
-    pub(super) const fn new(name: &'static str, rw: &'static str, bytes: u32, depth: u16) -> Self {
-        Self { name, rw, bytes, depth, clients: 1, syncs: false, beside_writer: false }
-    }
-
-    pub(super) const fn connected(name: &'static str, rw: &'static str, bytes: u32, depth: u16) -> Self {
-        Self { clients: 4, ..Self::new(name, rw, bytes, depth) }
-    }
-
-    pub(super) const fn synchronous(name: &'static str, clients: u16) -> Self {
-        Self { clients, syncs: true, ..Self::new(name, "randwrite", REQUEST_BYTES, 1) }
-    }
-}
 
 /// The place where a client finds a device.
 #[derive(Clone, Debug)]
@@ -78,7 +49,10 @@ impl Client<'_> {
             Target::Fio(engine) => {
                 self.start(engine, &["--rw=write", "--bs=1m", "--iodepth=4"].map(str::to_owned)).map(|_| ())
             }
-            Target::Queue(socket) => machine::fill(self, socket),
+            Target::Queue(socket) => {
+                let in_order = Workload::new("fill", "write", 1 << 20, 4);
+                self.run_machine(socket, &in_order, End::AtEndOfDisk).map(|_| ())
+            }
         }
     }
 
@@ -86,8 +60,17 @@ impl Client<'_> {
     pub(super) fn run(&self, target: &Target, workload: &Workload) -> Result<Requests, Failure> {
         match target {
             Target::Fio(engine) => self.run_fio(engine, workload),
-            Target::Queue(socket) => machine::run(self, socket, workload),
+            Target::Queue(socket) => {
+                let end = End::After(Duration::from_secs_f64(self.args.seconds));
+                self.run_machine(socket, workload, end)
+            }
         }
+    }
+
+    fn run_machine(&self, socket: &Path, workload: &Workload, end: End) -> Result<Requests, Failure> {
+        let ran = machine::run(socket, workload, self.args.bytes(), self.processor, end);
+        self.interrupted.check()?;
+        ran.map_err(|error| Failure::failed(format!("virtual machine at {}: {error}", socket.display())))
     }
 
     fn run_fio(&self, engine: &[String], workload: &Workload) -> Result<Requests, Failure> {
@@ -160,31 +143,6 @@ impl Client<'_> {
                 Ok(Requests { per_second, count, p99_us, own_cpu_seconds: 0.0 })
             }
             _ => Err(Failure::failed(format!("fio: {}", String::from_utf8_lossy(&done.stderr).trim()))),
-        }
-    }
-}
-
-/// Requests of a client.
-pub(super) struct Requests {
-    pub(super) per_second: f64,
-    pub(super) count: f64,
-    /// 99th percentile of their durations, in microseconds.
-    pub(super) p99_us: f64,
-    /// Processor time of a client in this process.
-    pub(super) own_cpu_seconds: f64,
-}
-
-impl Requests {
-    /// Requests of this thread, which has done nothing else, within `elapsed`. There is at least one.
-    pub(super) fn in_process(elapsed: Duration, mut durations: Vec<Duration>) -> Self {
-        let count = durations.len();
-        let (_, p99, _) = durations.select_nth_unstable((count * 99).div_ceil(100) - 1);
-        let cpu = clock_gettime(ClockId::ThreadCPUTime);
-        Self {
-            per_second: count as f64 / elapsed.as_secs_f64(),
-            count: count as f64,
-            p99_us: p99.as_secs_f64() * 1e6,
-            own_cpu_seconds: cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9,
         }
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bimetal_core::scheme;
 use bimetal_live::fuse::check;
 
-use super::client::{Client, Workload};
+use super::client::Client;
 use super::measure::Pair;
 use super::servers::{Ours, OursAsFile, Theirs};
+use super::workload::Workload;
 use super::{Interrupted, LARGE_WORKLOADS, ROOMY, WORKLOADS, folder, pin, stores, text};
 use crate::args::MeasureArgs;
 use crate::failure::Failure;

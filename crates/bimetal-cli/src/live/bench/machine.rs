@@ -11,44 +11,35 @@ use bimetal_live::vhost_user::Driver;
 use bimetal_live::vhost_user::virtio_blk::{VIRTIO_BLK_S_OK, VIRTIO_BLK_T_FLUSH, VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::client::{Client, Requests, Workload};
-use crate::failure::Failure;
+use super::workload::{Requests, Workload};
 
 /// Maximum time of a request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The end of a measurement.
 #[derive(Clone, Copy)]
-enum End {
+pub(super) enum End {
     After(Duration),
     AtEndOfDisk,
 }
 
-/// Writes the whole range that will be read.
-pub(super) fn fill(client: &Client<'_>, socket: &Path) -> Result<(), Failure> {
-    requests(client, socket, &Workload::new("fill", "write", 1 << 20, 4), End::AtEndOfDisk).map(|_| ())
-}
-
-/// Runs a workload.
-pub(super) fn run(client: &Client<'_>, socket: &Path, workload: &Workload) -> Result<Requests, Failure> {
-    requests(client, socket, workload, End::After(Duration::from_secs_f64(client.args.seconds)))
-}
-
-fn requests(client: &Client<'_>, socket: &Path, workload: &Workload, end: End) -> Result<Requests, Failure> {
+/// Runs a workload over the first `disk_bytes` bytes of the disk at `socket`, on a processor if there is one for the client.
+pub(super) fn run(
+    socket: &Path,
+    workload: &Workload,
+    disk_bytes: u64,
+    processor: Option<usize>,
+    end: End,
+) -> io::Result<Requests> {
     let make = || {
-        if let Some(processor) = client.processor {
+        if let Some(processor) = processor {
             let mut only = CpuSet::new();
             only.set(processor);
             sched_setaffinity(None, &only)?;
         }
-        Machine::start(socket, workload, client.args.bytes())?.run(end)
+        Machine::start(socket, workload, disk_bytes)?.run(end)
     };
-    let ran = thread::scope(|scope| scope.spawn(make).join());
-    client.interrupted.check()?;
-    match ran {
-        Ok(ran) => ran.map_err(|error| Failure::failed(format!("virtual machine at {}: {error}", socket.display()))),
-        Err(panic) => std::panic::resume_unwind(panic),
-    }
+    thread::scope(|scope| scope.spawn(make).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// A machine with one request at a time in each of its places.

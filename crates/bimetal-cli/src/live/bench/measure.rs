@@ -7,8 +7,9 @@ use bimetal_live::health::Health;
 use bimetal_live::store::Store;
 use serde::Serialize;
 
-use super::client::{Client, Requests, Workload};
+use super::client::Client;
 use super::servers::Served;
+use super::workload::{Requests, Workload};
 use crate::failure::Failure;
 use crate::progress::StepBar;
 

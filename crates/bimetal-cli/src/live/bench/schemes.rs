@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use bimetal_core::scheme::SchemeSpec;
 
-use super::client::{Client, Workload};
+use super::client::Client;
 use super::measure::{Pair, Row};
 use super::servers::{Ours, Served};
+use super::workload::Workload;
 use super::{REQUEST_BYTES, stores};
 use crate::failure::Failure;
 use crate::progress::StepBar;

@@ -4,9 +4,10 @@ use std::fs::File;
 
 use bimetal_core::scheme;
 
-use super::client::{Client, Workload};
+use super::client::Client;
 use super::measure::Pair;
 use super::servers::{OursAsQueue, Theirs};
+use super::workload::Workload;
 use super::{Interrupted, LARGE_WORKLOADS, ROOMY, WORKLOADS, folder, pin, stores, text};
 use crate::args::MeasureArgs;
 use crate::failure::Failure;
