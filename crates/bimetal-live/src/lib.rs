@@ -4,11 +4,11 @@
 //! client ─▶ nbd, fuse, ublk, vhost_user ─▶ BlockDevice ─▶ Store ─▶ Scheme ─▶ FileMedia ─▶ files, journal
 //! ```
 //!
-//! [`store`] keeps the bytes and survives a power cut at any moment. [`BlockDevice`] is the seam between storage of sectors and
-//! front ends. [`nbd`] exports a device over the network block device protocol, [`fuse`] as a file, [`ublk`] as
-//! a disk of this machine, and [`vhost_user`] as the disk of a virtual machine. [`endpoint`] answers questions about a device, and [`backup`] copies it while it is used.
-//! [`MemoryDevice`] is the simplest device, for tests and benchmarks. [`runtime`] puts the parts together: a program serves a
-//! store with a few lines.
+//! [`store`] keeps the bytes and survives a power cut at any moment. [`BlockDevice`] is the seam between storage of sectors and front
+//! ends. [`nbd`] exports a device over the network block device protocol, [`fuse`] as a file, [`ublk`] as a disk of this machine, and
+//! [`vhost_user`] as the disk of a virtual machine. [`endpoint`] answers questions about a device, and [`backup`] copies it while it is
+//! used. [`MemoryDevice`] is the simplest device, for tests and benchmarks. [`runtime`] puts the parts together: a program serves a store
+//! with a few lines.
 
 pub mod backup;
 mod block_device;

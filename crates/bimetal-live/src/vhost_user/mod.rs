@@ -11,6 +11,10 @@
 //! Queues are spread over a few threads. Requests that may wait for a sync go to workers, so that neither a flush nor a durable
 //! write delays the requests behind it. Requests complete in any order.
 //!
+//! A flush also completes the other flushes that wait for a worker: the writes that they cover have completed before.
+//!
+//! [`Driver`] is the other side, a virtual machine for benchmarks and tests.
+//!
 //! The guest is not trusted: all numbers in its queues and descriptors are checked. The VMM is trusted: it runs as the
 //! serving user, because no other user can open the socket. A VMM that truncates its shared memory kills this process.
 

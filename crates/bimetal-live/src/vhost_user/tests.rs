@@ -292,6 +292,11 @@ struct Slow {
 }
 
 impl Slow {
+    /// Requests that have begun.
+    fn begun(&self) -> usize {
+        self.calls.lock().unwrap().len()
+    }
+
     fn note(&self, call: &'static str, fua: bool) -> Result<(), IoError> {
         self.calls.lock().unwrap().push((call, fua));
         Ok(())
@@ -318,8 +323,9 @@ impl BlockDevice for Slow {
         self.note("zero", fua)
     }
     fn flush(&self) -> Result<(), IoError> {
+        self.note("flush", false)?;
         self.flushes.wait();
-        self.note("flush", false)
+        Ok(())
     }
     fn extents(&self, _: u64, _: u64, _: &mut dyn FnMut(u64, Extent) -> ControlFlow<()>) -> Result<(), IoError> {
         Ok(())
@@ -353,10 +359,10 @@ fn who_does_not_flush_writes_through() {
     assert!(fua(&off));
 }
 
-/// Two flushes that end together, and a later read that ends before them.
+/// Two flushes, and a later read that ends before them. Both flushes wait for a worker, so one flush of the device is enough.
 #[test]
 fn a_flush_holds_nobody_up() {
-    let device = Arc::new(Slow { flushes: Barrier::new(3), calls: Mutex::default() });
+    let device = Arc::new(Slow { flushes: Barrier::new(2), calls: Mutex::default() });
     let mut bed = Bed::new(Arc::clone(&device) as _);
     let flush = [VIRTIO_BLK_T_FLUSH.to_le_bytes().as_slice(), &[0; 12]].concat();
     bed.memory.write_slice(&flush, GuestAddress(DATA)).unwrap();
@@ -367,18 +373,45 @@ fn a_flush_holds_nobody_up() {
         bed.describe(TABLE, head + 1, Descriptor { at: BUFFER, bytes: 513, flags: WRITE, next: 0 });
         bed.offer(head);
     }
+    bed.guest.handle_event(0, EventSet::IN, std::slice::from_ref(&bed.vring), 0).unwrap();
+    assert_eq!(bed.used(), [(8, 513)], "the read is done, and the flushes are not");
     thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| bed.guest.work());
-        }
-        bed.guest.handle_event(0, EventSet::IN, std::slice::from_ref(&bed.vring), 0).unwrap();
-        assert_eq!(bed.used(), [(8, 513)], "the read is done, and the flushes are not");
+        scope.spawn(|| bed.guest.work());
         device.flushes.wait();
         bed.guest.drain();
         bed.guest.dismiss();
     });
     let used: BTreeMap<u32, u32> = bed.used().into_iter().collect();
     assert_eq!(used, BTreeMap::from([(0, 1), (4, 1), (8, 513)]));
+    assert_eq!(*device.calls.lock().unwrap(), [("read", false), ("flush", false)]);
+}
+
+/// A flush that arrives while another one is under way does not wait for it.
+#[test]
+fn flushes_run_at_the_same_time() {
+    let device = Arc::new(Slow { flushes: Barrier::new(3), calls: Mutex::default() });
+    let mut bed = Bed::new(Arc::clone(&device) as _);
+    bed.header(VIRTIO_BLK_T_FLUSH, 0);
+    let guest = Arc::clone(&bed.guest);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| guest.work());
+        }
+        for head in [0, 4] {
+            bed.describe(TABLE, head, Descriptor { at: DATA, bytes: 16, flags: NEXT, next: head + 1 });
+            bed.describe(TABLE, head + 1, Descriptor { at: DATA + 16, bytes: 1, flags: WRITE, next: 0 });
+            bed.offer(head);
+            bed.guest.handle_event(0, EventSet::IN, std::slice::from_ref(&bed.vring), 0).unwrap();
+            // The flush has begun when the worker waits for the others.
+            while device.begun() <= usize::from(head / 4) {
+                thread::yield_now();
+            }
+        }
+        device.flushes.wait();
+        bed.guest.drain();
+        bed.guest.dismiss();
+    });
+    assert_eq!(bed.used().len(), 2);
 }
 
 #[test]
