@@ -27,8 +27,10 @@ use crate::requests::{QUEUE_THREADS_MAX, WORKERS};
 const CONTROL: &str = "/dev/ublk-control";
 /// Name of the server for other programs.
 const NAME: &str = "bimetal";
-/// Time for the driver to see the end of a server, and to delete its disk.
+/// Time for a server that stops to delete its disk.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Time for the driver to see that a server was killed, and to delete its disk. It takes longer on a busy machine.
+const KILLED_PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
@@ -188,8 +190,8 @@ fn make_free(number: u32) -> Result<(), AttachError> {
     while entry.exists() {
         let state = left.as_ref().filter(|left| left.read_dev_info().is_ok()).map(|left| left.dev_info().state);
         let is_dead = state.is_some_and(|state| u32::from(state) == UBLK_S_DEV_DEAD);
-        // The driver takes some time to see that a server was killed, too.
-        if start.elapsed() > PATIENCE {
+        let is_served = left.as_ref().is_some_and(|left| is_running(left.dev_info().ublksrv_pid));
+        if start.elapsed() > if is_served && !is_dead { PATIENCE } else { KILLED_PATIENCE } {
             return Err(if is_dead { AttachError::Held(number) } else { AttachError::Taken(number) });
         }
         if let Some(left) = left.as_ref().filter(|_| is_dead) {
@@ -199,6 +201,11 @@ fn make_free(number: u32) -> Result<(), AttachError> {
         thread::sleep(LOOK_PAUSE);
     }
     Ok(())
+}
+
+/// Whether a process runs. A killed one that its parent has not seen yet has no program any more.
+fn is_running(process: i32) -> bool {
+    std::fs::read_link(format!("/proc/{process}/exe")).is_ok()
 }
 
 /// Starts the workers and the threads of the queues. Returns the number of each queue with its thread, once it can take requests.
@@ -283,6 +290,21 @@ fn system_error(error: UblkError) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_killed_process_does_not_run() {
+        let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let number = process.id() as i32;
+        assert!(is_running(number) && is_running(std::process::id() as i32));
+        process.kill().unwrap();
+        let killed = Instant::now();
+        while is_running(number) {
+            assert!(killed.elapsed() < Duration::from_secs(20), "still running");
+            thread::sleep(LOOK_PAUSE);
+        }
+        process.wait().unwrap();
+        assert!(!is_running(number));
+    }
 
     #[test]
     fn a_missing_driver_is_said() {
