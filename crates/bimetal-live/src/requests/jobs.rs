@@ -7,15 +7,15 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Threads for requests that may wait for a sync.
 pub const WORKERS: usize = 16;
 
-/// Whether a quick request that began then was probably blocked by the storage. A request of pages that the system caches takes less than
-/// 1 µs a KiB.
-pub fn was_blocked(began: Instant, bytes: usize) -> bool {
-    began.elapsed() > Duration::from_nanos(50_000 + bytes as u64)
+/// Whether a quick request that took this time was probably blocked by the storage. A request of pages that the system caches takes less
+/// than 1 µs a KiB.
+pub fn was_blocked(took: Duration, bytes: usize) -> bool {
+    took > Duration::from_nanos(50_000 + bytes as u64)
 }
 
 /// Jobs for queue threads and workers.
@@ -145,7 +145,6 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
     use std::sync::mpsc::channel;
-    use std::time::Duration;
 
     use super::*;
 

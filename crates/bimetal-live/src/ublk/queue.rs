@@ -111,7 +111,7 @@ impl Server {
             if let Some(job) = &job {
                 let began = Instant::now();
                 let answer = self.execute(job, &mut buffer);
-                is_blocking = was_blocked(began, job.request.data_bytes());
+                is_blocking = was_blocked(began.elapsed(), job.request.data_bytes());
                 if job.queue == own {
                     complete(queue, job.tag, answer)?;
                 } else {

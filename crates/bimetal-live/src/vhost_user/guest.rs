@@ -72,11 +72,12 @@ pub struct Guest {
     connection: OnceLock<ShutdownHandle>,
 }
 
-/// State of a queue thread: its buffer, and the end of the last request that it executed.
+/// State of a queue thread: its buffer, the end of the last request that it executed, and whether the storage blocked it.
 #[derive(Default)]
 struct Lane {
     buffer: Buffer,
     served: Option<Instant>,
+    is_blocking: bool,
 }
 
 /// A request that was taken from a queue.
@@ -203,20 +204,20 @@ impl Guest {
         let is_soon = |served: Option<Instant>| served.is_some_and(|served| served.elapsed() < poll);
         let polls = is_soon(lane.served);
         let mut requests = 0;
-        let mut is_blocking = false;
         loop {
             vring.disable_notification()?;
             loop {
                 match self.take(queue(index), vring) {
                     Taken::Job(job) => self.hand_out(job),
                     Taken::Malformed => {}
-                    Taken::Nothing => match self.jobs.next_quick(is_blocking) {
+                    Taken::Nothing => match self.jobs.next_quick(lane.is_blocking) {
                         Some(job) => {
                             let began = Instant::now();
                             let done = self.execute(&job, &mut lane.buffer);
                             self.answer(&job, done);
-                            lane.served = Some(Instant::now());
-                            is_blocking = was_blocked(began, job.data_bytes());
+                            let ended = Instant::now();
+                            lane.served = Some(ended);
+                            lane.is_blocking = was_blocked(ended - began, job.data_bytes());
                             requests += 1;
                             if requests % TURN_REQUESTS == 0 {
                                 (0..).zip(vrings).for_each(|(index, vring)| self.take_all(queue(index), vring));
