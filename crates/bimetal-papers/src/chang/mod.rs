@@ -1,6 +1,7 @@
 //! Chang 2010: a small SLC chip in front of an MLC array (schemes `chang`, `conventional`, `density-control`).
 
 mod factors;
+mod fit;
 mod hash;
 mod memory;
 mod profile;
@@ -36,9 +37,10 @@ pub static SPEC: PaperSpec = PaperSpec {
         FigureSpec { name: "fig12a", title: "evenness of wear", sources: &[&NTFS_16TH], make: wear::fig12a },
         FigureSpec { name: "fig12b", title: "wear of SLC beside MLC", sources: &[&NTFS], make: wear::fig12b },
         FigureSpec { name: "table4", title: "energy and cost", sources: BOTH, make: speed::table4 },
+        FigureSpec { name: "fit", title: "the calibrated stand-ins", sources: BOTH, make: fit::figure },
         FigureSpec { name: "abstract", title: "the headline", sources: BOTH, make: speed::headline },
     ],
-    calibrations: &[],
+    calibrations: fit::CALIBRATIONS,
 };
 
 /// Write requests of the paper's NTFS trace (section 5.3.2).
@@ -53,7 +55,7 @@ static NTFS: Source = Source {
     workload: "bimodal-ntfs",
     settings: &[("requests", "2557700")],
     quick: &[("requests", "400000")],
-    calibrated: None,
+    calibrated: Some(fit::FITTED_NTFS),
 };
 
 /// A month of a Linux laptop, with the same number of requests.
@@ -62,7 +64,7 @@ static EXT3: Source = Source {
     workload: "bimodal-ext3",
     settings: &[("requests", "2557700")],
     quick: &[("requests", "400000")],
-    calibrated: None,
+    calibrated: Some(fit::FITTED_EXT3),
 };
 
 /// NTFS on a sixteenth of the disk, so that its blocks are erased sixteen times as often.
@@ -71,7 +73,7 @@ static NTFS_16TH: Source = Source {
     workload: "bimodal-ntfs",
     settings: &[("scale", "16"), ("requests", "150000")],
     quick: &[("requests", "150000")],
-    calibrated: None,
+    calibrated: Some(fit::FITTED_NTFS),
 };
 
 /// Sizes of SLC in Figs. 8 and 12b, in MiB.
