@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bimetal import _core
 from bimetal._errors import BimetalError, SettingError
-from bimetal._record import Record
+from bimetal._record import OMITTED, Record
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
 from bimetal._trace import Trace, call
 
@@ -65,6 +65,8 @@ class Claim(Record):
     verdict: str
     #: Reason for the verdict.
     reason: str
+    #: Name of the user's trace, if the claim was judged on that instead of the paper's traces.
+    trace: str | None = dataclasses.field(default=None, metadata=OMITTED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,6 +131,8 @@ class Figure(Record):
     plots: tuple[Plot, ...]
     #: Commands that repeat every point.
     commands: tuple[str, ...]
+    #: Name of the user's trace, if the figure is about that instead of the paper's traces.
+    trace: str | None = dataclasses.field(default=None, metadata=OMITTED)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -369,6 +369,10 @@ pub struct PaperArgs {
     /// `bimetal list papers NAME`)
     #[arg(long, value_name = "NAME=FILE", value_parser = setting)]
     pub trace: Vec<(String, String)>,
+    /// Judge the claims that any trace can decide on your own traces, each by itself, on the paper's devices scaled to the
+    /// trace; no generated trace is involved. `sample` is the built-in real trace (repeatable)
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["figures", "quick", "trace"])]
+    pub on: Vec<PathBuf>,
     /// How many replays run at once; by default as many as there are processors
     #[arg(
         long,

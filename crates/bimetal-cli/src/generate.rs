@@ -16,9 +16,6 @@ use crate::number::{NOTHING, SIZES, TIMES, percent, significant, thousands, with
 use crate::table::{Align, bold, plain, remark};
 use crate::{convert, header, output, setup, warn};
 
-/// The name of the built-in trace.
-const SAMPLE: &str = "sample";
-
 /// JSON output for a generated workload.
 #[derive(Serialize)]
 struct Generated {
@@ -81,8 +78,7 @@ fn workload_of(args: &GenerateArgs, workload: &str, to: &Path) -> Result<(), Fai
 
 fn like_of(args: &GenerateArgs, path: &Path, to: &Path) -> Result<(), Failure> {
     convert::check(to, &args.target)?;
-    let is_sample = path == Path::new(SAMPLE) && !path.exists();
-    let traces = if is_sample { Vec::new() } else { vec![path.to_owned()] };
+    let traces = if setup::is_sample(path) { Vec::new() } else { vec![path.to_owned()] };
     let source = read(traces, args)?;
     for warning in &source.warnings {
         warn(warning);

@@ -1,5 +1,7 @@
 //! `bimetal paper`: the papers' tables and figures, and whether their claims hold.
 
+mod any_trace;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -16,6 +18,9 @@ use bimetal_study::number::NOTHING;
 
 /// Runs the command.
 pub fn run(args: &PaperArgs) -> Result<(), Failure> {
+    if !args.on.is_empty() {
+        return any_trace::run(args);
+    }
     let chosen = choose(args.paper.as_deref(), &args.figures).map_err(Failure::usage)?;
     check_traces(&chosen, args.trace.iter().map(|(name, _)| name.as_str())).map_err(Failure::usage)?;
     output::check(&args.json, &args.html)?;

@@ -39,6 +39,20 @@ pub fn trace(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Tra
     Ok(input::open_with_progress(paths, &options, &progress)?)
 }
 
+/// Name of the built-in trace, for options that must have a trace.
+const SAMPLE: &str = "sample";
+
+/// Whether this is the name of the built-in trace, and not a file.
+pub fn is_sample(path: &Path) -> bool {
+    path == Path::new(SAMPLE) && !path.exists()
+}
+
+/// Reads a trace, or the built-in one by its name.
+pub fn named(path: &Path) -> Result<Workload, Failure> {
+    let traces = if is_sample(path) { Vec::new() } else { vec![path.to_owned()] };
+    workload(&TraceArgs { traces, options: TraceOptions::default() })
+}
+
 /// Reads the named traces, or the built-in one.
 pub fn workload(args: &TraceArgs) -> Result<Workload, Failure> {
     if args.traces.is_empty() {

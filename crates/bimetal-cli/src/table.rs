@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use anstream::adapter::strip_str;
 use anstyle::Style;
 use bimetal_core::part::real::whole;
 pub use bimetal_study::listing::broken;
@@ -115,7 +116,7 @@ impl Grid {
     fn column_width(&self, column: usize) -> usize {
         let values = self.rows.iter().filter_map(|row| match row {
             Row::Section(_) => None,
-            Row::Values(_, values) => values.get(column).map(|value| chars(value)),
+            Row::Values(_, values) => values.get(column).map(|value| chars(&strip_str(value).to_string())),
         });
         values.max().unwrap_or(0).max(chars(&self.columns[column]))
     }

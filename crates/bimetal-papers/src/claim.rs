@@ -16,6 +16,9 @@ pub struct Figure {
     pub title: &'static str,
     /// The stand-ins of the paper's traces in this run.
     pub stand_in: StandIn,
+    /// The user's trace, if the figure is about that instead of the paper's traces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// The experiment and remarks on its results, in a few sentences.
     pub caption: String,
     /// The diagrams; none if the paper has only numbers.
@@ -40,6 +43,9 @@ pub struct Claim {
     pub kind: Kind,
     /// The stand-ins of the paper's traces on which it was judged.
     pub stand_in: StandIn,
+    /// The user's trace, if it was judged on that instead of the paper's traces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// The claim in a few words.
     pub claim: &'static str,
     /// The paper's value, with the tolerance within which the claim counts as held.

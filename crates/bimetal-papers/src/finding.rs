@@ -76,6 +76,23 @@ impl Finding {
         Self { reason, ..Self::fact(claim, expected, (low..=high).contains(&measured), short(measured)) }
     }
 
+    /// A number that must be below a limit. NaN cannot be judged.
+    pub fn below(claim: &'static str, limit: f64, measured: f64) -> Self {
+        Self::beyond(claim, format!("below {}", short(limit)), measured < limit, measured)
+    }
+
+    /// A number that must be above a limit. NaN cannot be judged.
+    pub fn above(claim: &'static str, limit: f64, measured: f64) -> Self {
+        Self::beyond(claim, format!("above {}", short(limit)), measured > limit, measured)
+    }
+
+    fn beyond(claim: &'static str, expected: String, held: bool, measured: f64) -> Self {
+        if measured.is_nan() {
+            return Self::unmeasured(claim, expected);
+        }
+        Self::fact(claim, expected, held, short(measured))
+    }
+
     /// The position of the best point on a curve with points `step` apart. It holds if our position is at most a step
     /// from the paper's, and our value at the paper's position is worse than our best by at most the share `tolerance`.
     pub fn best_at(
@@ -124,6 +141,17 @@ impl Finding {
     /// A claim about a figure that this replay does not have, such as the wear of a region that was never erased.
     fn unmeasured(claim: &'static str, expected: String) -> Self {
         Self::not_judged(claim, expected, "nothing", "the replay does not have this figure")
+    }
+
+    /// The same claim, which these replays cannot decide.
+    pub fn undecided(self, why: impl Display) -> Self {
+        Self::not_judged(self.claim, self.expected, self.measured, why).of_kind(self.kind)
+    }
+
+    /// Sets the expected value in words, if the figures alone do not say where it is from.
+    pub fn expected(mut self, expected: impl Display) -> Self {
+        self.expected = expected.to_string();
+        self
     }
 
     /// Sets the kind of statement, if it is not a result.

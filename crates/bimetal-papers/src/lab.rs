@@ -12,6 +12,7 @@ use bimetal_core::replay::{Arrivals, Fill, Plan};
 use bimetal_core::report::{TraceFacts, WearFigures};
 
 use crate::claim::StandIn;
+use crate::finding::Finding;
 use bimetal_study::compare::{self, Entry};
 use bimetal_study::prepare::{Schemes, Workload, prepare};
 use bimetal_study::{StudyError, arrivals, generate};
@@ -51,6 +52,14 @@ pub struct Source {
     pub calibrated: Option<Fitted>,
 }
 
+/// A trace of the user that stands for none of a paper's traces: claims are judged on it by themselves, on devices
+/// that are scaled to it.
+pub static ANY_TRACE: Source =
+    Source { name: "any trace", workload: "", settings: &[], quick: &[], calibrated: None };
+
+/// The sources of a figure about [`ANY_TRACE`].
+pub const ON_ANY_TRACE: &[&Source] = &[&ANY_TRACE];
+
 /// A calibrated stand-in: the result of `examples/calibrate.rs`.
 #[derive(Clone, Copy, Debug)]
 pub struct Fitted {
@@ -63,6 +72,17 @@ pub struct Fitted {
 }
 
 impl Source {
+    /// Whether this is [`ANY_TRACE`].
+    pub fn is_any(&self) -> bool {
+        self.name == ANY_TRACE.name
+    }
+
+    /// The capacity of a region that has `mib` MiB on the paper's device of `logical_mib` MiB: the same share of a device
+    /// that is scaled to any trace.
+    pub fn capacity(&self, mib: f64, logical_mib: u32) -> String {
+        if self.is_any() { format!("{}%", mib / f64::from(logical_mib) * 100.0) } else { format!("{mib}MiB") }
+    }
+
     /// The calibrated stand-in, if it is requested and exists.
     fn fitted(&self, stand_in: StandIn) -> Option<Fitted> {
         self.calibrated.filter(|_| stand_in == StandIn::Calibrated)
@@ -133,6 +153,11 @@ impl Experiment {
         self
     }
 
+    /// Scales the device to the trace, and measures its steady state.
+    pub fn fitted(self) -> Self {
+        self.set("fit_to_trace", true).passes(FITTED_PASSES.0, FITTED_PASSES.1)
+    }
+
     /// Sets the data on the device before the replay.
     pub fn fill(mut self, fill: Fill) -> Self {
         self.plan.fill = fill;
@@ -169,6 +194,9 @@ impl Experiment {
         command
     }
 }
+
+/// Passes over a trace to which a device is fitted, and the last ones, which are measured.
+const FITTED_PASSES: (u32, u32) = (4, 2);
 
 /// Called from several threads.
 pub trait LabProgress: Sync {
@@ -229,6 +257,25 @@ impl<'a> Lab<'a> {
             done: Mutex::default(),
             commands: Mutex::default(),
             undecided: Mutex::default(),
+        }
+    }
+
+    /// A lab for [`ANY_TRACE`], the requests of this workload.
+    pub fn on_any_trace(workload: Workload, jobs: usize, progress: &'a dyn LabProgress) -> Self {
+        Self::new(Scale::Full, jobs, BTreeMap::from([(ANY_TRACE.name.to_owned(), workload)]), progress)
+    }
+
+    /// Facts about [`ANY_TRACE`].
+    pub fn any_trace(&self) -> Option<&TraceFacts> {
+        self.own.get(ANY_TRACE.name).map(|own| &own.facts)
+    }
+
+    /// A finding about these replays of a user's trace, which is not judged if a region of any of them was never erased.
+    pub fn judged<'e>(&self, replays: impl IntoIterator<Item = &'e Arc<Entry>>, finding: Finding) -> Finding {
+        let why = |entry: &Arc<Entry>| cannot_decide(self.any_trace()?, &entry.report.wear);
+        match replays.into_iter().find_map(why) {
+            Some(why) => finding.undecided(why),
+            None => finding,
         }
     }
 

@@ -45,6 +45,9 @@ pub struct PaperSpec {
     pub summary: &'static str,
     /// Its tables and figures.
     pub figures: &'static [FigureSpec],
+    /// Those of its tables and figures with claims that any trace can decide: shapes, orders and comparisons, and printed
+    /// ranges. Devices are scaled to the trace.
+    pub on_any_trace: &'static [FigureSpec],
     /// The fits of its calibrated stand-ins, if it has any.
     pub calibrations: &'static [Calibration],
 }
@@ -118,10 +121,7 @@ pub fn choose(paper: Option<&str>, figures: &[String]) -> Result<Vec<Chosen>, Ch
     let Some(name) = paper else {
         return Ok(PAPERS.iter().flat_map(|paper| paper.figures.iter().map(move |figure| (*paper, figure))).collect());
     };
-    let spec = PAPERS.iter().copied().find(|paper| paper.name == name).ok_or_else(|| ChoiceError::Paper {
-        name: name.to_owned(),
-        known: list(PAPERS.iter().map(|paper| paper.name)),
-    })?;
+    let spec = find(name)?;
     for name in figures {
         if !spec.figures.iter().any(|figure| figure.name.starts_with(name.as_str())) {
             let known = list(spec.figures.iter().map(|figure| figure.name));
@@ -130,6 +130,22 @@ pub fn choose(paper: Option<&str>, figures: &[String]) -> Result<Vec<Chosen>, Ch
     }
     let wanted = |figure: &FigureSpec| figures.iter().any(|name| figure.name.starts_with(name.as_str()));
     Ok(spec.figures.iter().filter(|figure| figures.is_empty() || wanted(figure)).map(|figure| (spec, figure)).collect())
+}
+
+fn find(name: &str) -> Result<&'static PaperSpec, ChoiceError> {
+    PAPERS.iter().copied().find(|paper| paper.name == name).ok_or_else(|| ChoiceError::Paper {
+        name: name.to_owned(),
+        known: list(PAPERS.iter().map(|paper| paper.name)),
+    })
+}
+
+/// The figures of a paper, or of all papers, with claims that any trace can decide.
+///
+/// # Errors
+/// An unknown paper.
+pub fn choose_on_any_trace(paper: Option<&str>) -> Result<Vec<Chosen>, ChoiceError> {
+    let papers = paper.map_or_else(|| Ok(PAPERS.to_vec()), |name| Ok(vec![find(name)?]))?;
+    Ok(papers.into_iter().flat_map(|paper| paper.on_any_trace.iter().map(move |figure| (paper, figure))).collect())
 }
 
 /// Checks that each of these names is a trace of one of the chosen figures.
@@ -249,16 +265,76 @@ pub fn reproduce(
             }
         }
     }
-    let claims: Vec<Claim> = figures.iter().flat_map(|figure| figure.claims.iter().cloned()).collect();
-    let mut papers: Vec<&str> = figures.iter().map(|figure| figure.paper).collect();
-    papers.dedup();
-    Ok(Reproduction {
-        bimetal: env!("CARGO_PKG_VERSION"),
-        scale: scale.name(),
-        traces,
-        scoreboard: papers.into_iter().flat_map(|paper| Score::all(paper, &claims)).collect(),
+    Ok(Reproduction::of(scale, traces, figures))
+}
+
+/// Judges the claims of the chosen figures on each of these traces, on devices that are scaled to it.
+///
+/// # Errors
+/// The first experiment that fails.
+pub fn reproduce_on(
+    chosen: &[Chosen],
+    traces: &[Workload],
+    jobs: usize,
+    progress: &impl Progress,
+) -> Result<Reproduction, StudyError> {
+    let mut figures = Vec::new();
+    let of = chosen.len() * traces.len();
+    for of_paper in chosen.chunk_by(|(one, _), (other, _)| one.name == other.name) {
+        for workload in traces {
+            let mut lab = Lab::on_any_trace(workload.clone(), jobs, progress);
+            for &(paper, figure) in of_paper {
+                progress.figure(paper.name, figure.name, figures.len() + 1, of);
+                figures.push(made_on(&mut lab, paper, figure, &workload.facts.name)?);
+            }
+        }
+    }
+    Ok(Reproduction::of(Scale::Full, BTreeMap::new(), figures))
+}
+
+impl Reproduction {
+    fn of(scale: Scale, traces: BTreeMap<String, String>, figures: Vec<Figure>) -> Self {
+        let claims: Vec<Claim> = figures.iter().flat_map(|figure| figure.claims.iter().cloned()).collect();
+        let mut papers: Vec<&str> = figures.iter().map(|figure| figure.paper).collect();
+        papers.dedup();
+        Self {
+            bimetal: env!("CARGO_PKG_VERSION"),
+            scale: scale.name(),
+            traces,
+            scoreboard: papers.into_iter().flat_map(|paper| Score::all(paper, &claims)).collect(),
+            claims,
+            figures,
+        }
+    }
+}
+
+/// A figure about a trace of the user.
+fn made_on(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec, trace: &str) -> Result<Figure, StudyError> {
+    let drawn = (figure.make)(lab)?;
+    let claim = |finding: Finding| Claim {
+        paper: paper.name,
+        figure: figure.name,
+        target: finding.target,
+        kind: finding.kind,
+        stand_in: lab.stand_in(),
+        trace: Some(trace.to_owned()),
+        claim: finding.claim,
+        expected: finding.expected,
+        measured: finding.measured,
+        verdict: finding.verdict,
+        reason: finding.reason,
+    };
+    let claims = drawn.findings.into_iter().map(claim).collect();
+    Ok(Figure {
+        paper: paper.name,
+        figure: figure.name,
+        title: figure.title,
+        stand_in: lab.stand_in(),
+        trace: Some(trace.to_owned()),
+        caption: drawn.caption,
+        plots: drawn.plots,
         claims,
-        figures,
+        commands: lab.take_commands(),
     })
 }
 
@@ -283,6 +359,7 @@ fn made(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Fig
             target: finding.target,
             kind: if is_fitted { Kind::Generator } else { finding.kind },
             stand_in,
+            trace: None,
             claim: finding.claim,
             expected: finding.expected,
             measured: finding.measured,
@@ -300,6 +377,7 @@ fn made(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Fig
         figure: figure.name,
         title: figure.title,
         stand_in,
+        trace: None,
         caption: drawn.caption,
         plots: drawn.plots,
         claims: drawn.findings.into_iter().map(claim).filter(depends).collect(),

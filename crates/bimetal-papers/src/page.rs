@@ -42,7 +42,7 @@ fn scoreboard(page: &mut Page, figures: &[Figure]) {
         let of_paper = || figures.iter().enumerate().filter(move |(_, figure)| figure.paper == *paper);
         for (index, figure) in of_paper() {
             let (place, name) = (page.section_ahead(index), escape(figure.figure));
-            let name = format!("<a href=\"#{place}\">{} {name}</a>{}", escape(paper), on(figure.stand_in));
+            let name = format!("<a href=\"#{place}\">{} {name}</a>{}", escape(paper), escape(&on(figure)));
             rows.push_str(&score(&name, &figure.claims.iter().collect::<Vec<_>>()));
         }
         if of_paper().nth(1).is_some() {
@@ -67,11 +67,12 @@ fn scoreboard(page: &mut Page, figures: &[Figure]) {
     ));
 }
 
-/// Marks a figure with calibrated stand-ins.
-fn on(stand_in: StandIn) -> &'static str {
-    match stand_in {
-        StandIn::First => "",
-        StandIn::Calibrated => ", calibrated",
+/// Marks a figure with calibrated stand-ins, or about a trace of the user.
+fn on(figure: &Figure) -> String {
+    match (&figure.trace, figure.stand_in) {
+        (Some(trace), _) => format!(", {trace}"),
+        (None, StandIn::First) => String::new(),
+        (None, StandIn::Calibrated) => ", calibrated".into(),
     }
 }
 
@@ -89,7 +90,7 @@ fn score(label: &str, claims: &[&Claim]) -> String {
 }
 
 fn section(page: &mut Page, figure: &Figure) {
-    page.section(&format!("{} {}{}: {}", figure.paper, figure.figure, on(figure.stand_in), figure.title));
+    page.section(&format!("{} {}{}: {}", figure.paper, figure.figure, on(figure), figure.title));
     page.paragraph(&figure.caption);
     if !figure.claims.is_empty() {
         let heads = ["claim", "kind", "verdict", "paper", "here", "why"].map(str::to_owned).to_vec();
@@ -128,6 +129,7 @@ mod tests {
         let claim = |kind, verdict| Claim {
             kind,
             stand_in: StandIn::First,
+            trace: None,
             target: None,
             paper: "chang",
             figure: "fig8a",
@@ -151,6 +153,7 @@ mod tests {
             figure: "fig8a",
             title: "Response speed-up",
             stand_in: StandIn::First,
+            trace: None,
             caption: "See `chang` & others.".into(),
             plots: vec![plot(PlotKind::Lines, numbers), plot(PlotKind::Bars, names)],
             claims: vec![

@@ -25,7 +25,7 @@ const PARTS: [(&str, Option<&str>, &[&str]); 5] = [
 ];
 
 /// Folding in MLC, and emptying the tail of SLC to any destination.
-const COLLECTION: &[&str] = &["fold", "gc", "migrate_down"];
+pub(super) const COLLECTION: &[&str] = &["fold", "gc", "migrate_down"];
 
 /// Fig. 9: time of reads, programs and erases by cause, with and without SLC.
 pub(super) fn fig9(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
@@ -221,7 +221,7 @@ fn by_trace(values: [f64; 2]) -> Vec<(String, f64)> {
 }
 
 /// Share by which SLC reduces the fraction of page writes that fold.
-fn lowered(without: &Entry, with: &Entry) -> f64 {
+pub(super) fn lowered(without: &Entry, with: &Entry) -> f64 {
     1.0 - metric(with, METRICS[6]) / metric(without, METRICS[6])
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{EXT3, NTFS, beside_conventional, speedup};
+use super::{EXT3, NTFS, beside_conventional, replay, speedup};
 use crate::Drawn;
 use crate::finding::{Finding, row};
 use crate::lab::{Lab, Source};
@@ -19,21 +19,33 @@ const PROBES: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
 const PROBINGS: [&str; 2] = ["linear", "quadratic"];
 
+/// Bytes of SLC.
+const SLC_BYTES: u64 = 256 << 20;
+
+/// Bytes of SLC of the drive of a replay.
+fn slc_bytes(entries: &[Arc<Entry>]) -> u64 {
+    entries.first().and_then(|entry| entry.regions.first()).map_or(SLC_BYTES, |region| region.capacity_bytes)
+}
+
 /// The replays for each size, probing and number of probes, with one trace and kind of key.
-struct Tables {
+pub(super) struct Tables {
     conventional: Arc<Entry>,
     hybrids: Vec<Arc<Entry>>,
 }
 
 impl Tables {
-    fn run(lab: &Lab<'_>, source: &'static Source, key: &str) -> Result<Self, StudyError> {
+    pub(super) fn run(lab: &Lab<'_>, source: &'static Source, key: &str) -> Result<Self, StudyError> {
+        let whole = replay(lab, source, "chang-c3", "chang");
+        let slc_bytes = if source.is_any() { slc_bytes(&lab.run(&[whole])?) } else { SLC_BYTES };
+        // The same share of SLC's pages on any drive.
+        let entries = |size: u32| (1 << size) * slc_bytes / SLC_BYTES;
         let mut settings = Vec::new();
         for size in SIZES {
             for probing in PROBINGS {
                 settings.extend(PROBES.map(|probes| {
                     [
                         ("hash_key", key.to_owned()),
-                        ("hash_entries", (1u32 << size).to_string()),
+                        ("hash_entries", entries(size).to_string()),
                         ("hash_probing", probing.to_owned()),
                         ("hash_probes", probes.to_string()),
                     ]
@@ -62,6 +74,52 @@ impl Tables {
         self.curve(size, probing).iter().map(|entry| speedup(&self.conventional, entry)).collect()
     }
 
+    /// Rejected share with linear probing of eight buckets.
+    pub(super) fn rejects_at_eight(&self, size: u32) -> f64 {
+        self.rejects(size, LINEAR)[EIGHT]
+    }
+
+    fn speed(&self, size: u32) -> f64 {
+        self.speedups(size, LINEAR)[EIGHT]
+    }
+
+    /// Writes that 2^14 entries reject by those that 2^15 do.
+    pub(super) fn times_fewer(&self) -> f64 {
+        self.rejects_at_eight(14) / self.rejects_at_eight(15)
+    }
+
+    /// Speed-up with 2^16 entries by that with 2^15.
+    pub(super) fn levels(&self) -> f64 {
+        self.speed(16) / self.speed(15)
+    }
+
+    /// Share of the writes that more than eight probes save from rejection.
+    pub(super) fn more_probes(&self, size: u32) -> f64 {
+        let rejects = self.rejects(size, LINEAR);
+        rejects[EIGHT] - rejects[PROBES.len() - 1]
+    }
+
+    /// Speed-up with the most probes by that with eight.
+    pub(super) fn faster(&self, size: u32) -> f64 {
+        let speedups = self.speedups(size, LINEAR);
+        speedups[PROBES.len() - 1] / speedups[EIGHT]
+    }
+
+    /// Writes that quadratic probing rejects by those of linear probing, with 2^14 entries.
+    pub(super) fn quadratic(&self) -> f64 {
+        self.rejects(14, QUADRATIC)[EIGHT] / self.rejects_at_eight(14)
+    }
+
+    /// Speed-up with quadratic probing by that with linear, with 2^16 entries.
+    pub(super) fn alike(&self) -> f64 {
+        self.speedups(16, QUADRATIC)[EIGHT] / self.speed(16)
+    }
+
+    /// All replays with SLC.
+    pub(super) fn hybrids(&self) -> &[Arc<Entry>] {
+        &self.hybrids
+    }
+
     fn plot(&self, title: String, y: &str, values: impl Fn(&Self, u32, usize) -> Vec<f64>) -> Plot {
         let probes = || PROBES.iter().map(|&probes| f64::from(probes));
         let mut series = Vec::new();
@@ -85,22 +143,12 @@ const QUADRATIC: usize = 1;
 pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let [ntfs, ext3] = [Tables::run(lab, &NTFS, "page")?, Tables::run(lab, &EXT3, "page")?];
     let by_sector = Tables::run(lab, &NTFS, "sector")?;
-    let at_eight = |tables: &Tables, size| tables.rejects(size, LINEAR)[EIGHT];
-    let speed = |tables: &Tables, size| tables.speedups(size, LINEAR)[EIGHT];
     let both = [&ntfs, &ext3];
     let of_both = |value: &dyn Fn(&Tables) -> f64| row(both.map(value));
-    let times_fewer = |tables: &Tables| at_eight(tables, 14) / at_eight(tables, 15);
-    let levels = |tables: &Tables| speed(tables, 16) / speed(tables, 15);
-    let more_probes = |tables: &Tables, size| {
-        let rejects = tables.rejects(size, LINEAR);
-        rejects[EIGHT] - rejects[PROBES.len() - 1]
-    };
-    let faster = |tables: &Tables, size| {
-        let speedups = tables.speedups(size, LINEAR);
-        speedups[PROBES.len() - 1] / speedups[EIGHT]
-    };
-    let quadratic = |tables: &Tables| tables.rejects(14, QUADRATIC)[EIGHT] / at_eight(tables, 14);
-    let alike = |tables: &Tables| tables.speedups(16, QUADRATIC)[EIGHT] / speed(tables, 16);
+    let at_eight = Tables::rejects_at_eight;
+    let [times_fewer, levels, quadratic, alike] =
+        [Tables::times_fewer, Tables::levels, Tables::quadratic, Tables::alike];
+    let (more_probes, faster) = (Tables::more_probes, Tables::faster);
     let findings = vec![
         Finding::fact(
             "2^14 entries reject far more writes than 2^15",

@@ -1,5 +1,6 @@
 //! Chang 2010: a small SLC chip in front of an MLC array (schemes `chang`, `conventional`, `density-control`).
 
+mod any_trace;
 mod factors;
 mod fit;
 mod hash;
@@ -40,6 +41,7 @@ pub static SPEC: PaperSpec = PaperSpec {
         FigureSpec { name: "fit", title: "the calibrated stand-ins", sources: BOTH, make: fit::figure },
         FigureSpec { name: "abstract", title: "the headline", sources: BOTH, make: speed::headline },
     ],
+    on_any_trace: any_trace::FIGURES,
     calibrations: fit::CALIBRATIONS,
 };
 
@@ -79,8 +81,15 @@ static NTFS_16TH: Source = Source {
 /// Sizes of SLC in Figs. 8 and 12b, in MiB.
 const SLC_MIB: [u32; 5] = [32, 64, 128, 256, 512];
 
-/// A replay as in the paper: ten passes over the trace (section 5.1), or three in a quick run.
+/// Logical capacity of the drives, in MiB.
+const LOGICAL_MIB: u32 = 20 << 10;
+
+/// A replay as in the paper: ten passes over the trace (section 5.1), or three in a quick run. For any trace the drive is
+/// scaled to it.
 fn replay(lab: &Lab<'_>, source: &'static Source, device: &'static str, scheme: &'static str) -> Experiment {
+    if source.is_any() {
+        return Experiment::new(source, device, scheme).fitted();
+    }
     let passes = match lab.scale() {
         Scale::Quick => 3,
         Scale::Full => 10,
@@ -112,7 +121,8 @@ fn over_sizes(
     device: &'static str,
     mib: &[u32],
 ) -> Result<(Arc<Entry>, Vec<Arc<Entry>>), StudyError> {
-    let settings: Vec<[(&str, String); 1]> = mib.iter().map(|size| [("slc.capacity", format!("{size}MiB"))]).collect();
+    let capacity = |&mib: &u32| [("slc.capacity", source.capacity(f64::from(mib), LOGICAL_MIB))];
+    let settings: Vec<[(&str, String); 1]> = mib.iter().map(capacity).collect();
     beside_conventional(lab, source, device, &settings.iter().map(|setting| &setting[..]).collect::<Vec<_>>())
 }
 

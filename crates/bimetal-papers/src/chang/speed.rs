@@ -1,10 +1,12 @@
 //! Fig. 8, table 4 and the abstract: response, energy and cost.
 
+use std::sync::Arc;
+
 use bimetal_core::chip;
 use bimetal_core::model::chang::operation_uj;
 use bimetal_core::report;
 
-use super::{EXT3, NTFS, SLC_MIB, over_sizes, points, replay, speedup};
+use super::{EXT3, LOGICAL_MIB, NTFS, SLC_MIB, over_sizes, points, replay, speedup};
 use crate::Drawn;
 use crate::claim::Kind;
 use crate::finding::{Finding, rises, row};
@@ -98,9 +100,23 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 /// Raw MLC capacity of the drives, in MiB.
 const MLC_MIB: u32 = 21 << 10;
 
+/// MLC of density control beyond that of the hybrids, in MiB: twice their SLC.
+fn extra_mib() -> [u32; SLC_MIB.len()] {
+    SLC_MIB.map(|size| 2 * size)
+}
+
+/// Density control with each of these additional capacities.
+pub(super) fn controlled(lab: &Lab<'_>, source: &'static Source) -> Result<Vec<Arc<Entry>>, StudyError> {
+    let with_extra = |extra: u32| {
+        let experiment = replay(lab, source, "chang-c3-mlc", "density-control");
+        experiment.set("mlc.capacity", source.capacity(f64::from(MLC_MIB + extra), LOGICAL_MIB))
+    };
+    lab.run(&extra_mib().map(with_extra))
+}
+
 /// Fig. 8b: the same for density control, which has additional MLC of twice the hybrid's SLC size (section 5.3.1).
 pub(super) fn fig8b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let extra_mib = SLC_MIB.map(|size| 2 * size);
+    let extra_mib = extra_mib();
     let mut series = Vec::new();
     let mut findings = Vec::new();
     let mut largest = Vec::new();
@@ -109,11 +125,7 @@ pub(super) fn fig8b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         ("ext3", "below the hybrid with the same budget, ext3", &EXT3),
     ] {
         let (conventional, hybrids) = over_sizes(lab, source, "chang-c3", &SLC_MIB)?;
-        let with_extra = |extra: u32| {
-            let experiment = replay(lab, source, "chang-c3-mlc", "density-control");
-            experiment.set("mlc.capacity", format!("{}MiB", MLC_MIB + extra))
-        };
-        let controlled = lab.run(&extra_mib.map(with_extra))?;
+        let controlled = controlled(lab, source)?;
         let hybrid = points(&extra_mib, &hybrids, |entry| speedup(&conventional, entry));
         let density = points(&extra_mib, &controlled, |entry| speedup(&conventional, entry));
         let shares: Vec<f64> = density.iter().zip(&hybrid).map(|(density, hybrid)| density.1 / hybrid.1).collect();
@@ -153,7 +165,7 @@ pub(super) fn fig8b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 }
 
 /// ES: energy of the second divided by that of the first.
-fn energy(conventional: &Entry, hybrid: &Entry) -> f64 {
+pub(super) fn energy(conventional: &Entry, hybrid: &Entry) -> f64 {
     report::energy_saving(&conventional.report, &hybrid.report).unwrap_or(f64::NAN)
 }
 
@@ -169,7 +181,7 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let ntfs_energy = points(&SLC_MIB, &ntfs, |entry| energy(&ntfs_without, entry));
     let ext3_energy = points(&SLC_MIB, &ext3, |entry| energy(&ext3_without, entry));
     let costs = points(&SLC_MIB, &ntfs, |entry| cost(&ntfs_without, entry));
-    let products = |without: &Entry, hybrids: &[std::sync::Arc<Entry>]| {
+    let products = |without: &Entry, hybrids: &[Arc<Entry>]| {
         hybrids.iter().map(|hybrid| energy(without, hybrid) * speedup(without, hybrid)).collect::<Vec<_>>()
     };
     let products = [products(&ntfs_without, &ntfs), products(&ext3_without, &ext3)].concat();

@@ -12,10 +12,38 @@ use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
 /// The dual-pool threshold TH (section 5.1).
-const WEAR_THRESHOLD: f64 = 16.0;
+pub(super) const WEAR_THRESHOLD: f64 = 16.0;
 
 /// Numbers of passes over the trace after which wear is evaluated.
 const PASSES: [u32; 4] = [3, 10, 30, 60];
+
+/// A figure of a region's wear.
+fn wear(entry: &Entry, region: &str, figure: fn(&WearFigures) -> f64) -> f64 {
+    entry.report.wear_of(region).map_or(f64::NAN, figure)
+}
+
+/// Erases of a region's most worn block beyond the mean.
+fn ahead(figures: &WearFigures) -> f64 {
+    f64::from(figures.erases_max) - figures.erases_mean
+}
+
+/// Erases of the most worn MLC block beyond the mean.
+pub(super) fn mlc_ahead(entry: &Entry) -> f64 {
+    wear(entry, "mlc", ahead)
+}
+
+/// Erases of the most worn block.
+pub(super) fn most_erases(entry: &Entry, region: &str) -> f64 {
+    wear(entry, region, |region| f64::from(region.erases_max))
+}
+
+/// Difference between the most and the least worn SLC block.
+pub(super) fn slc_spread(entry: &Entry) -> f64 {
+    wear(entry, "slc", |slc| match (slc.erase_counts.first(), slc.erase_counts.last()) {
+        (Some(least), Some(most)) => f64::from(most.to - least.from),
+        _ => f64::NAN,
+    })
+}
 
 /// Fig. 12a: erase counts of SLC and MLC blocks, for C3 at a sixteenth of its size.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
@@ -31,10 +59,6 @@ pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     experiments.push(small("chang-c2", PASSES[1]));
     let entries = lab.run(&experiments)?;
     let (c3, c2) = (&entries[..PASSES.len()], &entries[PASSES.len()]);
-    let wear = |entry: &Entry, region: &str, figure: fn(&WearFigures) -> f64| {
-        entry.report.wear_of(region).map_or(f64::NAN, figure)
-    };
-    let ahead = |figures: &WearFigures| f64::from(figures.erases_max) - figures.erases_mean;
     let over_passes = |name: &str, region: &str, figure: fn(&WearFigures) -> f64| {
         let point =
             |entry: &std::sync::Arc<Entry>| (wear(entry, "mlc", |mlc| mlc.erases_mean), wear(entry, region, figure));
@@ -46,14 +70,8 @@ pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         let middle = |bin: &EraseBin| f64::midpoint(f64::from(bin.from), f64::from(bin.to));
         Series::measured(name, bins.iter().map(|bin| (middle(bin), f64::from(bin.blocks))).collect())
     };
-    let spread_of = |entry: &Entry| {
-        wear(entry, "slc", |slc| match (slc.erase_counts.first(), slc.erase_counts.last()) {
-            (Some(least), Some(most)) => f64::from(most.to - least.from),
-            _ => f64::NAN,
-        })
-    };
-    let spreads = [spread_of(&c3[1]), spread_of(c2)];
-    let most = [wear(&c3[1], "mlc", ahead), wear(c2, "mlc", ahead)];
+    let spreads = [slc_spread(&c3[1]), slc_spread(c2)];
+    let most = [mlc_ahead(&c3[1]), mlc_ahead(c2)];
     let findings = vec![
         Finding::fact(
             "SLC blocks wear perfectly evenly",

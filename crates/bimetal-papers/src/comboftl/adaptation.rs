@@ -5,6 +5,7 @@ use crate::Drawn;
 use crate::claim::Kind;
 use crate::finding::Finding;
 use crate::lab::{Lab, Source};
+use crate::reading::range;
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
@@ -21,15 +22,21 @@ struct Step {
 }
 
 /// A replay divided into its adjustment periods.
-struct Steps {
+pub(super) struct Steps {
     names: Vec<&'static str>,
     steps: Vec<Step>,
 }
 
 impl Steps {
-    fn run(lab: &Lab<'_>, source: &'static Source) -> Result<Self, StudyError> {
+    pub(super) fn run(lab: &Lab<'_>, source: &'static Source) -> Result<Self, StudyError> {
         let entry = &lab.run(&[replay(source, COMBO_5, &[]).intervals(INTERVALS)])?[0];
         Ok(Self::of(entry))
+    }
+
+    /// Least and largest number of chances after a period; none without a period.
+    pub(super) fn chances(&self) -> Option<(f64, f64)> {
+        let values: Vec<f64> = self.steps.iter().map(|step| self.after(step, "chances")).collect();
+        (!values.is_empty()).then(|| range(&values))
     }
 
     fn of(entry: &Entry) -> Self {
@@ -173,8 +180,7 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     // 0 if too few units entered a set for a judgement.
     let phi =
         |steps: &Steps, step: &Step, set: f64| PHIS.get(set as usize).map_or(f64::NAN, |name| steps.after(step, name));
-    let values = || steps.steps.iter().map(|step| chances(steps, step).1);
-    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    let (least, most) = steps.chances().unwrap_or((f64::INFINITY, 0.0));
     let findings = vec![
         finding(
             &replays,

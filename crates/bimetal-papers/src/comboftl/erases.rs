@@ -110,7 +110,7 @@ pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 }
 
 /// Unit sizes of Fig. 16, in blocks.
-const UNIT_BLOCKS: [&str; 6] = ["1", "2", "4", "8", "16", "32"];
+pub(super) const UNIT_BLOCKS: [&str; 6] = ["1", "2", "4", "8", "16", "32"];
 
 /// Fig. 16: garbage collection of MLC by unit size.
 pub(super) fn fig16(lab: &Lab<'_>) -> Result<Drawn, StudyError> {

@@ -2,6 +2,7 @@
 //! `unitmap` for chips of one kind).
 
 mod adaptation;
+mod any_trace;
 mod erases;
 mod fit;
 mod time;
@@ -49,6 +50,7 @@ pub static SPEC: PaperSpec = PaperSpec {
         FigureSpec { name: "fit", title: "the calibrated stand-ins", sources: TRACES, make: fit::figure },
         FigureSpec { name: "abstract", title: "the headline", sources: TRACES, make: time::headline },
     ],
+    on_any_trace: any_trace::FIGURES,
     calibrations: CALIBRATIONS,
 };
 
@@ -63,6 +65,9 @@ const ALL: &[&Source] = &[&PHONE, &PC, &IOZONE, &WARM_SMALL, &WARM_LARGE, &SPREA
 
 /// Names of the traces in figures, in the order of [`ALL`].
 const NAMES: [&str; 6] = ["Phone", "PC", "IOzone", "warm, small", "warm, large", "spread"];
+
+/// Logical capacity of the chip, in MiB.
+const LOGICAL_MIB: u32 = 2048;
 
 /// Indexes in [`ALL`].
 const IOZONE_AT: usize = 2;
@@ -119,9 +124,10 @@ const COMBO_10: Chip = ("comboftl-10", "comboftl");
 /// Parameters of a scheme or fields of a device.
 type Settings = &'static [(&'static str, &'static str)];
 
-/// A replay of a trace's writes, on a filled chip (section 6.1).
+/// A replay of a trace's writes, on a filled chip (section 6.1). For any trace the chip is scaled to it.
 fn replay(source: &'static Source, (device, scheme): Chip, settings: &[(&str, &str)]) -> Experiment {
     let experiment = Experiment::new(source, device, scheme);
+    let experiment = if source.is_any() { experiment.fitted() } else { experiment };
     settings.iter().fold(experiment, |experiment, (key, value)| experiment.set(key, value))
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{
-    COMBO_5, COMBO_10, Chip, IOZONE_AT, KINDS, MLC_ONLY, NAMES, PHONE, SLC_ONLY, Settings, TRACES, WARM_AT, WARM_SMALL,
+    COMBO_5, COMBO_10, Chip, IOZONE_AT, KINDS, LOGICAL_MIB, MLC_ONLY, NAMES, PHONE, SLC_ONLY, Settings, TRACES, WARM_AT, WARM_SMALL,
     WITH_WARM, collection_s, demotion_s, execution_s, kinds_s, of_each, replay, time_ratio,
 };
 use crate::Drawn;
 use crate::finding::{Finding, lowest, row};
-use crate::lab::Lab;
+use crate::lab::{Experiment, Lab, Source};
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
@@ -19,7 +19,7 @@ const BASELINE_8: Settings = &[("threshold", "8KiB")];
 const BASELINE_64: Settings = &[("threshold", "64KiB")];
 
 /// The bars of Fig. 10, and MixedFTL, for which the text states an expectation.
-const BARS: [(&str, Chip, Settings); 12] = [
+pub(super) const BARS: [(&str, Chip, Settings); 12] = [
     ("MLC-only", MLC_ONLY, &[]),
     ("SLC-only", SLC_ONLY, &[]),
     ("ComboFTL, 5 %", COMBO_5, &[]),
@@ -35,13 +35,13 @@ const BARS: [(&str, Chip, Settings); 12] = [
 ];
 
 /// Indexes in [`BARS`], with 5 % of the blocks in SLC mode.
-const MLC: usize = 0;
-const SLC: usize = 1;
-const COMBO: usize = 2;
-const EIGHT: usize = 4;
-const SIXTY_FOUR: usize = 6;
-const GCLOCK: usize = 8;
-const MIXED: usize = 10;
+pub(super) const MLC: usize = 0;
+pub(super) const SLC: usize = 1;
+pub(super) const COMBO: usize = 2;
+pub(super) const EIGHT: usize = 4;
+pub(super) const SIXTY_FOUR: usize = 6;
+pub(super) const GCLOCK: usize = 8;
+pub(super) const MIXED: usize = 10;
 
 /// Stacked bars of the kinds of work, relative to the execution time of the first entry.
 fn bars(title: &str, names: &[&str], entries: &[Arc<Entry>]) -> Plot {
@@ -206,20 +206,25 @@ const SCATTERED: &str = "the more blocks are in SLC mode, the less spare area ML
     `extent_kib=16384` the time is least at 10 %";
 
 /// Shares of the blocks in SLC mode in Fig. 11, in tenths of a percent.
-const SHARES: [u32; 8] = [25, 50, 75, 100, 125, 150, 165, 175];
+pub(super) const SHARES: [u32; 8] = [25, 50, 75, 100, 125, 150, 165, 175];
 
 /// Blocks of the chip (section 6).
 const CHIP_BLOCKS: u32 = 5120;
 
+/// ComboFTL with this share of the blocks in SLC mode, in tenths of a percent.
+pub(super) fn of_share(source: &'static Source, share: u32) -> Experiment {
+    let fast = CHIP_BLOCKS * share / 1000;
+    let (slc_kib, mlc_kib) = (fast * 256, (CHIP_BLOCKS - fast) * 512);
+    let capacity = |kib: u32| match source.is_any() {
+        true => source.capacity(f64::from(kib) / 1024.0, LOGICAL_MIB),
+        false => format!("{kib}KiB"),
+    };
+    replay(source, COMBO_5, &[]).set("slc.capacity", capacity(slc_kib)).set("mlc.capacity", capacity(mlc_kib))
+}
+
 /// Fig. 11: execution time by the share of blocks in SLC mode.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let of_share = |source, share: u32| {
-        let fast = CHIP_BLOCKS * share / 1000;
-        replay(source, COMBO_5, &[])
-            .set("slc.capacity", format!("{}KiB", fast * 256))
-            .set("mlc.capacity", format!("{}KiB", (CHIP_BLOCKS - fast) * 512))
-    };
     let mut experiments = Vec::new();
     for source in [&PHONE, &WARM_SMALL] {
         experiments.push(replay(source, MLC_ONLY, &[]));
@@ -305,7 +310,7 @@ pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 }
 
 /// The versions of Fig. 12: ComboFTL, each without one of its techniques.
-const VERSIONS: [(&str, Settings); 6] = [
+pub(super) const VERSIONS: [(&str, Settings); 6] = [
     ("complete", &[]),
     ("no early migration", &[("early_migration", "false")]),
     ("threshold 8 KB", &[("threshold_mode", "fixed"), ("threshold", "8KiB")]),

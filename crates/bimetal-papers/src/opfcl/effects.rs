@@ -11,15 +11,15 @@ use bimetal_study::compare::Entry;
 use bimetal_study::figure::short;
 
 /// Share by which a rising curve may decrease from point to point.
-const SLACK: f64 = 0.05;
+pub(super) const SLACK: f64 = 0.05;
 
 /// Time of garbage collection, in seconds.
-fn collecting_s(entry: &Entry) -> f64 {
+pub(super) fn collecting_s(entry: &Entry) -> f64 {
     collecting(entry, |_| true)
 }
 
 /// Time of garbage collection without erases, in seconds.
-fn copying_s(entry: &Entry) -> f64 {
+pub(super) fn copying_s(entry: &Entry) -> f64 {
     collecting(entry, |op| op != "erase")
 }
 

@@ -4,6 +4,7 @@
 //! Quick runs are a sixteenth of the paper's: requests, working set, flash, segments, period, and the rate of size
 //! changes. The distances between data on the disks are those of full runs.
 
+mod any_trace;
 mod effects;
 mod fit;
 mod model;
@@ -125,6 +126,7 @@ pub static SPEC: PaperSpec = PaperSpec {
             make: fit::figure,
         },
     ],
+    on_any_trace: any_trace::FIGURES,
     calibrations: CALIBRATIONS,
 };
 
@@ -231,6 +233,9 @@ fn experiment(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) 
             experiment = experiment.set("segment_bytes", "16MiB").set("resize_pages", 8);
         }
     }
+    if case.source.is_any() {
+        experiment = any_trace::fitted(lab, experiment, scheme);
+    }
     match manner {
         Manner::Closed => experiment,
         Manner::ByTime => experiment.arrivals(Arrivals::Trace { speed: 1.0 }).set("disk.queue", 0),
@@ -240,6 +245,9 @@ fn experiment(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) 
 
 /// Requests in a period, from their power of two at full size.
 fn period(lab: &Lab<'_>, case: &Case, log2: u32) -> u32 {
+    if case.source.is_any() {
+        return any_trace::period(lab, log2);
+    }
     1 << if lab.is_cut(case.source) { log2 - QUICK_LOG2 } else { log2 }
 }
 

@@ -9,14 +9,14 @@ use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
 /// Sizes of the caches over time, as a share of the flash.
-struct Sizes {
+pub(super) struct Sizes {
     /// Both caches.
     cached: Vec<(f64, f64)>,
     /// The read cache.
     clean: Vec<(f64, f64)>,
 }
 
-fn sizes(lab: &Lab<'_>, case: &Case) -> Result<Sizes, StudyError> {
+pub(super) fn sizes(lab: &Lab<'_>, case: &Case) -> Result<Sizes, StudyError> {
     let balanced = balance(lab, case, Manner::Closed)?.balanced;
     let over_time = |name| metric_over_time(&balanced, name);
     let cached = over_time("utilisation");
@@ -41,6 +41,11 @@ impl Sizes {
             y: Axis::linear(format!("GiB of {}", case.flash_gib)),
             series,
         }
+    }
+
+    /// Least and largest share of the flash of both caches in the second half.
+    pub(super) fn late(&self) -> (f64, f64) {
+        range(&heights(second_half(&self.cached)))
     }
 
     /// Mean share of the flash of both caches, and of the read cache, in the second half.
@@ -106,7 +111,7 @@ pub(super) fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     };
     for (case, claim) in LARGE_SCALE.into_iter().zip(claims) {
         let sizes = sizes(lab, case)?;
-        let (least, most) = range(&heights(second_half(&sizes.cached)));
+        let (least, most) = sizes.late();
         figure.findings.push(
             Finding::fact(claim, "within a fifth", most - least <= 0.2, format!("{} to {}", short(least), short(most)))
                 .unless("the read share r rises to 0.95 and falls to 0.06 in the third quarter: the write cache takes the read cache's \

@@ -49,12 +49,12 @@ pub(super) fn figure(
 }
 
 /// The lowest response of a curve, in milliseconds.
-fn best(curve: &[(f64, f64)]) -> f64 {
+pub(super) fn best(curve: &[(f64, f64)]) -> f64 {
     lowest(curve).map_or(f64::NAN, |((_, response), _)| response)
 }
 
 /// OP-FCL's response relative to that of the best RW-FCL.
-fn balanced_by_best(balance: &Balance) -> f64 {
+pub(super) fn balanced_by_best(balance: &Balance) -> f64 {
     response_ms(&balance.balanced) / best(&curve(&balance.divided, response_ms))
 }
 

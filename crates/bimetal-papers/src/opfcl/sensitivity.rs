@@ -9,6 +9,15 @@ use super::{ALL, Case, Manner, ON_EXCHANGE, ON_HOME, ON_MSN, ON_SEARCH, PERIOD_L
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
+/// Sequential units of Fig. 15a, in KiB.
+pub(super) const UNITS_KIB: [u32; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
+
+/// The unit of the other experiments.
+pub(super) const NORMAL_KIB: u32 = 128;
+
+/// Periods of Fig. 15b in requests, as powers of two.
+pub(super) const PERIODS_LOG2: [u32; 5] = [12, 14, 16, 18, 20];
+
 /// Responses relative to that at `normal`, for each workload.
 fn relative(
     lab: &Lab<'_>,
@@ -50,10 +59,9 @@ const LARGE_REQUESTS: &str = "a request larger than the unit is sequential by it
 
 /// Fig. 15a.
 pub(super) fn fig15a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    const UNITS_KIB: [u32; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
     let unit =
         |case: &Case, kib| experiment(lab, case, "opfcl", Manner::Closed).set("sequential_unit", format!("{kib}KiB"));
-    let curves = relative(lab, &ALL, &UNITS_KIB, 128, unit)?;
+    let curves = relative(lab, &ALL, &UNITS_KIB, NORMAL_KIB, unit)?;
     let at = |kib: f64| curves.iter().map(|curve| height_at(curve, kib)).collect::<Vec<_>>();
     let claims = [
         "16 to 512 KB perform alike, Financial",
@@ -96,11 +104,10 @@ const QUIET_FITTED: &str = "longer periods bring quieter sizes, as more counts d
 
 /// Fig. 15b.
 pub(super) fn fig15b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    const LOG2: [u32; 5] = [12, 14, 16, 18, 20];
     let with_period =
         |manner| move |case: &Case, log2| experiment(lab, case, "opfcl", manner).set("period", period(lab, case, log2));
-    let curves = relative(lab, &ALL, &LOG2, PERIOD_LOG2, with_period(Manner::Closed))?;
-    let warm_search = relative(lab, &[&ON_SEARCH], &LOG2, PERIOD_LOG2, with_period(Manner::SecondPass))?;
+    let curves = relative(lab, &ALL, &PERIODS_LOG2, PERIOD_LOG2, with_period(Manner::Closed))?;
+    let warm_search = relative(lab, &[&ON_SEARCH], &PERIODS_LOG2, PERIOD_LOG2, with_period(Manner::SecondPass))?;
     let claims = [
         "periods of 2^14 to 2^16 are best, Financial",
         "periods of 2^14 to 2^16 are best, Home",

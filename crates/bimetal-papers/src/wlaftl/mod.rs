@@ -4,6 +4,7 @@
 //! those of a new device. Hence claims of kind result are for a new device, and the same questions are asked for a
 //! filled one.
 
+mod any_trace;
 mod fit;
 mod rivals;
 mod wear;
@@ -44,6 +45,7 @@ pub static SPEC: PaperSpec = PaperSpec {
         },
         FigureSpec { name: "fit", title: "the calibrated stand-ins", sources: &SOURCES, make: fit::figure },
     ],
+    on_any_trace: any_trace::FIGURES,
     calibrations: fit::CALIBRATIONS,
 };
 
@@ -82,6 +84,9 @@ const AT_TEST1: usize = 2;
 const AT_TEST2: usize = 3;
 const AT_IOTRACE1: usize = 4;
 const AT_IOTRACE2: usize = 5;
+
+/// Logical capacity of the device, in MiB.
+const LOGICAL_MIB: u32 = 1914;
 
 /// State of a device before a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,14 +152,19 @@ impl Trial {
         self.with_slc(lab, source, SLC_MIB[SLC_MIB.len() - 1])
     }
 
-    /// The same with `mib` MiB of SLC.
+    /// The same with `mib` MiB of SLC. For any trace the device is scaled to it and filled, with one request at a time.
     fn with_slc(self, lab: &Lab<'_>, source: &'static Source, mib: u32) -> Experiment {
+        if source.is_any() {
+            let experiment = Experiment::new(source, "wlaftl", self.scheme).fitted();
+            let experiment = experiment.set("slc.capacity", source.capacity(f64::from(mib), LOGICAL_MIB));
+            return self.settings.iter().fold(experiment, |experiment, (key, value)| experiment.set(key, value));
+        }
         let divisor = divisor(lab, source);
         let mut experiment = Experiment::new(source, "wlaftl", self.scheme).arrivals(Arrivals::Trace { speed: 1.0 });
         experiment = experiment.set("slc.capacity", format!("{}MiB", mib / divisor));
         if divisor > 1 {
             // The values of the preset. The capacity follows from the spare area if that is set.
-            experiment = experiment.set("logical", format!("{}KiB", 1914 * 1024 / divisor));
+            experiment = experiment.set("logical", format!("{}KiB", LOGICAL_MIB * 1024 / divisor));
             if !self.settings.iter().any(|&(key, _)| key == "mlc.spare") {
                 experiment = experiment.set("mlc.capacity", format!("{}MiB", 2048 / divisor));
             }

@@ -14,7 +14,7 @@ use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
 /// Runs on a new device; the first [`RIVALS`] also on a filled one. The others show which assumption matters.
-const RUNS: [Trial; 6] = [
+pub(super) const RUNS: [Trial; 6] = [
     WLAFTL,
     // "Under the same address mapping scheme": MLC has a page map here, too.
     Trial::new("ComboFTL", "comboftl", &[("slow_map", "page")]),
@@ -46,19 +46,19 @@ impl Reading {
 }
 
 // Indexes in `RUNS`.
-const OURS: usize = 0;
-const COMBO: usize = 1;
-const CFTL: usize = 2;
+pub(super) const OURS: usize = 0;
+pub(super) const COMBO: usize = 1;
+pub(super) const CFTL: usize = 2;
 
 /// Number of runs that are schemes of the paper.
-const RIVALS: usize = 3;
+pub(super) const RIVALS: usize = 3;
 
 /// A number in the abstract: the saving of WLAFTL on its best trace.
-struct Headline {
+pub(super) struct Headline {
     /// By [`Reading`].
-    claims: [&'static str; 3],
-    rival: usize,
-    figure: Measure,
+    pub(super) claims: [&'static str; 3],
+    pub(super) rival: usize,
+    pub(super) figure: Measure,
     saving: f64,
     /// Reasons why it does not hold on a new and on a filled device.
     unless: [Option<&'static str>; 2],
@@ -68,7 +68,7 @@ struct Headline {
 
 /// The numbers of the Chinese abstract, and the English text's for MLC erases. The English text has 9.09 % for the
 /// response relative to CFTL.
-const HEADLINES: [Headline; 5] = [
+pub(super) const HEADLINES: [Headline; 5] = [
     Headline {
         claims: [
             "response below ComboFTL's",
@@ -167,12 +167,12 @@ const HEADLINES: [Headline; 5] = [
     },
 ];
 
-fn all_erases(entry: &Entry) -> f64 {
+pub(super) fn all_erases(entry: &Entry) -> f64 {
     slc_erases(entry) + mlc_erases(entry)
 }
 
 /// MiB demoted from SLC to MLC.
-fn moved_down_mib(entry: &Entry) -> f64 {
+pub(super) fn moved_down_mib(entry: &Entry) -> f64 {
     let down = |row: &&bimetal_core::report::OpFigures| {
         (row.region.as_str(), row.op, row.cause) == ("slc", "read", "migrate_down")
     };

@@ -48,8 +48,8 @@ pub(super) const COLUMNS: [Trial; 4] = [
 ];
 
 // Indexes in `COLUMNS`.
-const STATIC_4: usize = 0;
-const DYNAMIC: usize = 3;
+pub(super) const STATIC_4: usize = 0;
+pub(super) const DYNAMIC: usize = 3;
 
 /// Relative wear with equal numbers of blocks of SLC and MLC, that is, 512 MB of SLC. With other numbers the paper's Φ
 /// would not follow from its counts.
@@ -74,9 +74,16 @@ impl Cell {
 }
 
 /// Whether both regions are worn by the same number of whole cycles.
-fn is_in_step(entry: &Entry) -> bool {
+pub(super) fn is_in_step(entry: &Entry) -> bool {
     let blocks = entry.report.wear_of("mlc").map_or(0, |wear| wear.blocks);
     relative_wear(blocks).order(erases(entry, "slc"), erases(entry, "mlc"), WearCompare::Integer).is_eq()
+}
+
+/// The larger relative wear of the two regions, in cycles.
+pub(super) fn cycles(entry: &Entry) -> f64 {
+    let blocks = entry.report.wear_of("mlc").map_or(0, |wear| wear.blocks);
+    let (fast, slow) = relative_wear(blocks).values(erases(entry, "slc"), erases(entry, "mlc"));
+    fast.max(slow)
 }
 
 /// Table 3.

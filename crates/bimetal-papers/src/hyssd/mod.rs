@@ -2,6 +2,8 @@
 //!
 //! Quick runs are a sixteenth of the paper's: requests, data, both SSDs and the period. The block size does not change.
 
+mod any_trace;
+
 use std::sync::Arc;
 
 use bimetal_core::chip;
@@ -88,6 +90,7 @@ pub static SPEC: PaperSpec = PaperSpec {
             make: |lab| lifetime(lab, &MT_EXCHANGE),
         },
     ],
+    on_any_trace: any_trace::FIGURES,
     calibrations: &[],
 };
 
@@ -164,14 +167,21 @@ fn compared(lab: &Lab<'_>, case: &Case) -> Result<Compared, StudyError> {
     let small = lab.is_cut(case.source);
     let run = |scheme| {
         let experiment = Experiment::new(case.source, case.device, scheme);
-        if !small {
-            return experiment;
+        match (case.source.is_any(), small) {
+            (true, _) => experiment.fitted(),
+            (false, false) => experiment,
+            (false, true) => {
+                experiment.set("logical", "1GiB").set("fast.capacity", "128MiB").set("slow.capacity", "1023MiB")
+            }
         }
-        experiment.set("logical", "1GiB").set("fast.capacity", "128MiB").set("slow.capacity", "1023MiB")
     };
     let dynamic = |goal, period: u32| {
         let experiment = run("hyssd").set("goal", goal).intervals(INTERVALS);
-        let period = if small { period / QUICK } else { period };
+        let period = match (case.source.is_any(), small) {
+            (true, _) => period / any_trace::SHORTER,
+            (false, true) => period / QUICK,
+            (false, false) => period,
+        };
         experiment.set("period", period).set("timeout", period)
     };
     let fixed = || UTILISATIONS.map(|percent| run("hyssd-static").set("utilisation_percent", percent));
