@@ -1,5 +1,6 @@
 //! The tables of claims in the docs are results of `bimetal paper`: `docs/papers/reproduction.json` is its output, and
-//! `make papers` rewrites it and the tables.
+//! `make papers` rewrites it and the tables. `docs/papers/real-traces.json` is the output of `bimetal paper --on` for the
+//! traces of `docs/papers/real-traces.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +18,16 @@ fn root() -> PathBuf {
 }
 
 fn reproduction() -> Value {
-    serde_json::from_slice(&fs::read(root().join("docs/papers/reproduction.json")).unwrap()).unwrap()
+    json("reproduction")
+}
+
+/// The claims on real traces.
+fn real_traces() -> Value {
+    json("real-traces")
+}
+
+fn json(name: &str) -> Value {
+    serde_json::from_slice(&fs::read(root().join(format!("docs/papers/{name}.json"))).unwrap()).unwrap()
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -41,6 +51,52 @@ fn claims(reproduction: &Value, paper: &str) -> String {
         table += &format!("| {} |\n", cells.join(" | "));
     }
     table
+}
+
+/// The name of a trace without the extensions of its file, or remarks.
+fn short_name(trace: &str) -> &str {
+    trace.split(['.', ' ']).next().unwrap_or(trace)
+}
+
+/// The claims of a paper on real traces: a row for each claim, a column for each trace.
+fn on_traces(real_traces: &Value, paper: &str) -> String {
+    let all = real_traces["claims"].as_array().unwrap();
+    let of_paper: Vec<&Value> = all.iter().filter(|claim| text(claim, "paper") == paper).collect();
+    let columns: Vec<&[&Value]> = of_paper.chunk_by(|one, other| text(one, "trace") == text(other, "trace")).collect();
+    let heads: Vec<&str> = columns.iter().map(|claims| short_name(text(claims[0], "trace"))).collect();
+    let mut table =
+        format!("| figure | claim | paper | {} |\n|---|---|---|{}\n", heads.join(" | "), "---:|".repeat(heads.len()));
+    for (row, claim) in columns[0].iter().enumerate() {
+        let figures =
+            columns.iter().map(|claims| match (text(claims[row], "verdict"), text(claims[row], "measured")) {
+                ("held", measured) => format!("**{}**", cell(measured)),
+                ("not judged", _) => "–".to_owned(),
+                (_, measured) => cell(measured),
+            });
+        let figures: Vec<String> = figures.collect();
+        let kind = if text(claim, "kind") == "ours" { " (ours)" } else { "" };
+        let said = ["figure", "claim", "expected"].map(|key| cell(text(claim, key)));
+        table += &format!("| {} | {}{kind} | {} | {} |\n", said[0], said[1], said[2], figures.join(" | "));
+    }
+    let held = columns.iter().map(|claims| {
+        let of = |verdicts: &[&str]| {
+            let results = claims.iter().filter(|claim| text(claim, "kind") == "result");
+            results.filter(|claim| verdicts.contains(&text(claim, "verdict"))).count()
+        };
+        format!("{} of {}", of(&["held"]), of(&["held", "not held"]))
+    });
+    table += &format!("| | results that held, of those judged | | {} |\n", held.collect::<Vec<_>>().join(" | "));
+    table + &not_judged(&of_paper)
+}
+
+/// The reasons of claims that are not judged.
+fn not_judged(claims: &[&Value]) -> String {
+    let reasons =
+        claims.iter().filter(|claim| text(claim, "verdict") == "not judged").map(|claim| text(claim, "reason"));
+    let mut reasons: Vec<&str> = reasons.collect();
+    let mut seen = BTreeSet::new();
+    reasons.retain(|reason| seen.insert(*reason));
+    if reasons.is_empty() { String::new() } else { format!("\nNot judged (–): {}.\n", reasons.join("; ")) }
 }
 
 /// The number of results of each paper that held, on calibrated stand-ins if it has any, and the number of claims of
@@ -83,13 +139,19 @@ fn scoreboard(reproduction: &Value) -> String {
 }
 
 /// A page with the tables between its marks replaced.
-fn renewed(page: &str, reproduction: &Value) -> String {
+fn renewed(page: &str, reproduction: &Value, real_traces: &Value) -> String {
     let mut page = page.to_owned();
     let mut from = 0;
     while let Some(at) = page[from..].find("<!-- claims: ").map(|at| from + at) {
         let name_at = at + "<!-- claims: ".len();
         let paper = page[name_at..].split(" -->").next().unwrap().to_owned();
         from = replace(&mut page, at, "<!-- end of claims -->", &claims(reproduction, &paper));
+    }
+    from = 0;
+    while let Some(at) = page[from..].find("<!-- on traces: ").map(|at| from + at) {
+        let name_at = at + "<!-- on traces: ".len();
+        let paper = page[name_at..].split(" -->").next().unwrap().to_owned();
+        from = replace(&mut page, at, "<!-- end of on traces -->", &on_traces(real_traces, &paper));
     }
     if let Some(at) = page.find("<!-- scoreboard -->") {
         replace(&mut page, at, "<!-- end of scoreboard -->", &scoreboard(reproduction));
@@ -108,13 +170,13 @@ fn replace(page: &mut String, mark_at: usize, end: &str, table: &str) -> usize {
 
 #[test]
 fn tables_are_those_of_the_reproduction() {
-    let reproduction = reproduction();
+    let (reproduction, real_traces) = (reproduction(), real_traces());
     let mut pages = vec![root().join("README.md")];
     pages.extend(fs::read_dir(root().join("docs/papers")).unwrap().map(|entry| entry.unwrap().path()));
     pages.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     for path in pages {
         let page = fs::read_to_string(&path).unwrap();
-        let renewed = renewed(&page, &reproduction);
+        let renewed = renewed(&page, &reproduction, &real_traces);
         if std::env::var_os("BIMETAL_UPDATE_DOCS").is_some() {
             fs::write(&path, renewed).unwrap();
         } else {
@@ -155,6 +217,78 @@ fn a_paper_comes_out_the_same_every_time() {
     let claims = reproduction()["claims"].as_array().unwrap().clone();
     let known: Vec<Value> = claims.into_iter().filter(|claim| text(claim, "paper") == "hyssd").collect();
     assert_eq!(one["claims"].as_array().unwrap(), &known, "`make papers` is due");
+}
+
+#[test]
+fn real_traces_have_every_paper() {
+    let real_traces = real_traces();
+    let claims = real_traces["claims"].as_array().unwrap();
+    let traces: BTreeSet<&str> = claims.iter().map(|claim| text(claim, "trace")).collect();
+    let page = fs::read_to_string(root().join("docs/papers/real-traces.md")).unwrap();
+    for trace in &traces {
+        assert!(page.contains(&format!("| {} |", short_name(trace))), "{trace} has no row in the table of traces");
+    }
+    for paper in Bench::new().json(&["list", "papers"]).as_array().unwrap() {
+        let paper = text(paper, "name");
+        let judged: BTreeSet<&str> =
+            claims.iter().filter(|claim| text(claim, "paper") == paper).map(|claim| text(claim, "trace")).collect();
+        assert_eq!(judged, traces, "{paper}");
+        assert!(page.contains(&format!("<!-- on traces: {paper} -->")), "{paper} has no table");
+    }
+}
+
+/// The claims of a paper on the built-in trace, as in the docs.
+#[test]
+fn claims_are_judged_on_any_trace() {
+    let bench = Bench::new();
+    let command = ["paper", "wlaftl", "--on", "sample", "--json", "on.json"];
+    let shown = bench.succeed(&command).stdout;
+    let written: Value = serde_json::from_slice(&fs::read(bench.path("on.json")).unwrap()).unwrap();
+    let trace = "cloudphysics (built-in sample)";
+    let real_traces = real_traces();
+    let is_same = |claim: &&Value| (text(claim, "paper"), text(claim, "trace")) == ("wlaftl", trace);
+    let known: Vec<&Value> = real_traces["claims"].as_array().unwrap().iter().filter(is_same).collect();
+    assert_eq!(written["claims"].as_array().unwrap().iter().collect::<Vec<_>>(), known);
+    assert!(written["figures"].as_array().unwrap().iter().all(|figure| text(figure, "trace") == trace));
+    let commands = written["figures"][0]["commands"].as_array().unwrap();
+    assert!(
+        commands.iter().any(|command| command.as_str().unwrap().contains("--set fit_to_trace=true")),
+        "{commands:?}"
+    );
+    let line = |start: &str| shown.lines().find(|line| line.trim_start().starts_with(start)).unwrap_or_default();
+    assert!(line("paper").ends_with("cloudphysics"), "{shown}");
+    for claim in known {
+        let (said, measured) = (text(claim, "claim"), text(claim, "measured"));
+        let first_words = said.split(' ').take(5).collect::<Vec<_>>().join(" ");
+        let mark = if text(claim, "verdict") == "held" { " ✓" } else { "" };
+        assert!(line(&first_words).ends_with(&format!("{measured}{mark}")), "{said}: {}", line(&first_words));
+    }
+}
+
+/// Two small traces side by side; what does not wear out a region is not judged.
+#[test]
+fn traces_are_judged_side_by_side() {
+    let bench = Bench::new();
+    for (name, requests) in [("one.bimetal", "requests=300"), ("two.bimetal", "requests=20000")] {
+        let small = ["--set", "span=16MiB", "--set", "read_share=0.2", "--set", requests];
+        bench.succeed(&[&["generate", "zipf", name][..], &small].concat());
+    }
+    let shown = bench.succeed(&["paper", "wlaftl", "--on", "one.bimetal", "two.bimetal", "--jobs", "1"]).stdout;
+    let heads = shown.lines().next().unwrap_or_default();
+    assert!(heads.ends_with("one  two"), "{shown}");
+    assert!(shown.contains("– not judged: `one.bimetal` is too short"), "{shown}");
+    assert!(shown.contains("✓"), "{shown}");
+}
+
+#[test]
+fn wrong_uses_of_own_traces_are_refused() {
+    let bench = Bench::new();
+    bench.fail(&["paper", "chang", "--on", "no-such-file"], 1, &["no-such-file"]);
+    bench.fail(&["paper", "nobody", "--on", "sample"], 2, &["there is no paper `nobody`"]);
+    bench.fail(&["paper", "--on", "sample", "--quick"], 2, &["--on", "--quick"]);
+    bench.fail(&["paper", "chang", "--on", "sample", "--trace", "ntfs=x"], 2, &["--on", "--trace"]);
+    bench.fail(&["paper", "chang", "fig8a", "--on", "sample"], 2, &["--on", "FIGURE"]);
+    bench.fail(&["paper", "chang", "--on", "sample", "sample"], 2, &["two traces", "cloudphysics"]);
 }
 
 #[test]

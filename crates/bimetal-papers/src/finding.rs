@@ -73,7 +73,17 @@ impl Finding {
         } else {
             "within the bounds".into()
         };
-        Self { reason, ..Self::fact(claim, expected, (low..=high).contains(&measured), short(measured)) }
+        Self { reason, ..Self::fact(claim, expected, (low..=high).contains(&measured), number(measured)) }
+    }
+
+    /// A number with a least value. NaN cannot be judged.
+    pub fn at_least(claim: &'static str, low: f64, measured: f64) -> Self {
+        Self::between(claim, low, f64::INFINITY, measured)
+    }
+
+    /// A number with a largest value. NaN cannot be judged.
+    pub fn at_most(claim: &'static str, high: f64, measured: f64) -> Self {
+        Self::between(claim, f64::NEG_INFINITY, high, measured)
     }
 
     /// A number that must be below a limit. NaN cannot be judged.
@@ -90,7 +100,7 @@ impl Finding {
         if measured.is_nan() {
             return Self::unmeasured(claim, expected);
         }
-        Self::fact(claim, expected, held, short(measured))
+        Self::fact(claim, expected, held, number(measured))
     }
 
     /// The position of the best point on a curve with points `step` apart. It holds if our position is at most a step
@@ -199,6 +209,11 @@ pub enum Best {
     Lowest,
     /// The highest point.
     Highest,
+}
+
+/// A measured number; a ratio to nothing is infinite.
+fn number(measured: f64) -> String {
+    if measured.is_infinite() { "infinite".into() } else { short(measured) }
 }
 
 /// Numbers as a list.

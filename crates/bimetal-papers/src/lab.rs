@@ -54,8 +54,7 @@ pub struct Source {
 
 /// A trace of the user that stands for none of a paper's traces: claims are judged on it by themselves, on devices
 /// that are scaled to it.
-pub static ANY_TRACE: Source =
-    Source { name: "any trace", workload: "", settings: &[], quick: &[], calibrated: None };
+pub static ANY_TRACE: Source = Source { name: "any trace", workload: "", settings: &[], quick: &[], calibrated: None };
 
 /// The sources of a figure about [`ANY_TRACE`].
 pub const ON_ANY_TRACE: &[&Source] = &[&ANY_TRACE];
@@ -270,7 +269,8 @@ impl<'a> Lab<'a> {
         self.own.get(ANY_TRACE.name).map(|own| &own.facts)
     }
 
-    /// A finding about these replays of a user's trace, which is not judged if a region of any of them was never erased.
+    /// A finding on [`ANY_TRACE`], which is not judged if a region of any of these replays was never erased: those of the
+    /// schemes that the claim is about.
     pub fn judged<'e>(&self, replays: impl IntoIterator<Item = &'e Arc<Entry>>, finding: Finding) -> Finding {
         let why = |entry: &Arc<Entry>| cannot_decide(self.any_trace()?, &entry.report.wear);
         match replays.into_iter().find_map(why) {

@@ -76,6 +76,13 @@ pub struct Drawn {
     pub findings: Vec<Finding>,
 }
 
+impl Drawn {
+    /// Claims without a diagram.
+    fn of_claims(caption: &str, findings: Vec<Finding>) -> Self {
+        Self { caption: caption.into(), plots: Vec::new(), findings }
+    }
+}
+
 /// Every paper.
 pub static PAPERS: &[&PaperSpec] = &[&chang::SPEC, &comboftl::SPEC, &opfcl::SPEC, &hyssd::SPEC, &wlaftl::SPEC];
 
@@ -133,10 +140,11 @@ pub fn choose(paper: Option<&str>, figures: &[String]) -> Result<Vec<Chosen>, Ch
 }
 
 fn find(name: &str) -> Result<&'static PaperSpec, ChoiceError> {
-    PAPERS.iter().copied().find(|paper| paper.name == name).ok_or_else(|| ChoiceError::Paper {
-        name: name.to_owned(),
-        known: list(PAPERS.iter().map(|paper| paper.name)),
-    })
+    PAPERS
+        .iter()
+        .copied()
+        .find(|paper| paper.name == name)
+        .ok_or_else(|| ChoiceError::Paper { name: name.to_owned(), known: list(PAPERS.iter().map(|paper| paper.name)) })
 }
 
 /// The figures of a paper, or of all papers, with claims that any trace can decide.
@@ -415,6 +423,40 @@ mod tests {
         let chosen = choose(Some("chang"), &["fig8a".into()]).unwrap();
         assert_eq!(check_traces(&chosen, ["ntfs"]), Ok(()));
         assert!(check_traces(&chosen, ["nfts"]).unwrap_err().to_string().contains("ntfs"));
+    }
+
+    struct Quiet;
+
+    impl LabProgress for Quiet {
+        fn replays(&self, _done: usize, _of: usize) {}
+    }
+
+    impl Progress for Quiet {
+        fn figure(&self, _paper: &str, _figure: &str, _number: usize, _of: usize) {}
+    }
+
+    #[test]
+    fn every_paper_has_claims_that_any_trace_can_decide() {
+        let settings = [("span", "24MiB"), ("requests", "3000"), ("read_share", "0.3")];
+        let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let trace = bimetal_study::generate::trace("zipf", &settings, 1).unwrap();
+        let trace = Workload::of(trace, None);
+        let chosen = choose_on_any_trace(None).unwrap();
+        let made = reproduce_on(&chosen, &[trace.clone()], 0, &Quiet).unwrap();
+        for paper in PAPERS {
+            let claims: Vec<&Claim> = made.claims.iter().filter(|claim| claim.paper == paper.name).collect();
+            assert!(claims.len() >= 12, "{} has {} claims", paper.name, claims.len());
+            let texts: std::collections::BTreeSet<&str> = claims.iter().map(|claim| claim.claim).collect();
+            assert_eq!(texts.len(), claims.len(), "two claims of {} have the same text", paper.name);
+            for name in paper.on_any_trace.iter().map(|figure| figure.name) {
+                assert!(claims.iter().any(|claim| claim.figure == name), "{} {name} has no claim", paper.name);
+            }
+        }
+        assert!(made.claims.iter().all(|claim| claim.trace.as_ref() == Some(&trace.facts.name)));
+        let is_said =
+            |claim: &&Claim| claim.expected.is_empty() || claim.measured.is_empty() || claim.reason.is_empty();
+        assert_eq!(made.claims.iter().find(is_said), None);
+        assert!(choose_on_any_trace(Some("nobody")).unwrap_err().to_string().contains("chang"));
     }
 
     #[test]

@@ -69,7 +69,8 @@ fn of_paper(claims: &[Claim]) -> String {
         let (said, expected) = (broken(&said, CLAIM_WIDTH), broken(&claim.expected, EXPECTED_WIDTH));
         let line = |lines: &[String], at: usize| lines.get(at).cloned().unwrap_or_default();
         for at in 0..said.len().max(expected.len()) {
-            let figures = of_traces.iter().map(|claims| claims.get(row).filter(|_| at == 0).map(cell).unwrap_or_default());
+            let figures =
+                of_traces.iter().map(|claims| claims.get(row).filter(|_| at == 0).map(cell).unwrap_or_default());
             grid.row(line(&said, at), [line(&expected, at)].into_iter().chain(figures).collect());
         }
     }

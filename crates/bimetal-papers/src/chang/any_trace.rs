@@ -17,6 +17,7 @@ use crate::reading::{metric, range, time_s};
 use crate::{Drawn, FigureSpec};
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
+use bimetal_study::figure::short;
 
 /// The figures.
 pub(super) const FIGURES: &[FigureSpec] = &[
@@ -61,10 +62,6 @@ impl Curve {
     }
 }
 
-fn drawn(caption: &str, findings: Vec<Finding>) -> Drawn {
-    Drawn { caption: caption.into(), plots: Vec::new(), findings }
-}
-
 fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let curves = [Curve::run(lab, "chang-c1")?, Curve::run(lab, "chang-c2")?, Curve::run(lab, "chang-c3")?];
     let speedups = curves.each_ref().map(Curve::speedups);
@@ -80,25 +77,28 @@ fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "speed-up rises with SLC up to 256 MB; least gain of C1, C2, C3",
             "rises at every step",
             rise,
-            bimetal_study::figure::short(range(&gains).0),
+            short(range(&gains).0),
         ),
-        Finding::below("saturates there: most at 512 by 256 MB", 1.05, most(each(|curve| curve[AT_512] / curve[AT_256]))),
+        Finding::below(
+            "saturates there: most at 512 by 256 MB",
+            1.05,
+            most(each(|curve| curve[AT_512] / curve[AT_256])),
+        ),
         if gain {
             Finding::below("little below 128 MB: most gain at 64 by 256 MB", 0.5, few)
         } else {
             Finding::below("little below 128 MB: most gain at 64 by 256 MB", 0.5, f64::NAN).reason("nothing is gained")
         },
-        Finding::between("speed-up, C1, 256 MB", C1_SPEEDUP, f64::INFINITY, c1[AT_256]),
-        Finding::between("speed-up, C3, 256 MB", C3_SPEEDUP, f64::INFINITY, c3[AT_256])
-            .expected("at least 1.38, of 1.38 to 1.84"),
-        Finding::between("speed-up of the abstract: C3, 256 MB", ABSTRACT_SPEEDUP, f64::INFINITY, c3[AT_256])
+        Finding::at_least("speed-up, C1, 256 MB", C1_SPEEDUP, c1[AT_256]),
+        Finding::at_least("speed-up, C3, 256 MB", C3_SPEEDUP, c3[AT_256]).expected("at least 1.38, of 1.38 to 1.84"),
+        Finding::at_least("speed-up of the abstract: C3, 256 MB", ABSTRACT_SPEEDUP, c3[AT_256])
             .expected("at least 1.62, 1.8 - 10 %"),
         Finding::above("C3 gains more than C1: speed-up by C1's", 1.0, c3[AT_256] / c1[AT_256]),
         Finding::about("C2 gains as much as C3 at 256 MB", 1.0, 0.02, c2[AT_256] / c3[AT_256]),
         Finding::below("C2 gains less than C3 at 32 MB", 1.0, c2[AT_32] / c3[AT_32]),
     ];
     let judged = |finding| lab.judged(curves.iter().flat_map(Curve::replays), finding);
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "Total response of the drive without SLC by that of the hybrid. Sizes of SLC are the paper's, as shares of a drive of \
          20 GB.",
         findings.into_iter().map(judged).collect(),
@@ -115,7 +115,7 @@ fn fig8b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         Finding::below("density control below the speed-up of SLC mode's reads", 1.2, density[AT_512]),
     ];
     let replays = || curve.replays().chain(&controlled);
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "C3. Density control runs hot MLC blocks in SLC mode, with additional MLC of twice the hybrid's SLC.",
         findings.map(|finding| lab.judged(replays(), finding)).into(),
     ))
@@ -142,7 +142,7 @@ fn fig9(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         Finding::above(collection, 0.5, if total > 0.0 { saved(3) / total } else { f64::NAN }),
         Finding::above("garbage collection falls by more in C3 than in C1 (s)", 0.0, saved(3) - saved(1)),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "256 MB of SLC on a drive of 20 GB. Garbage collection is folding in MLC and emptying tail blocks of SLC.",
         findings.map(|finding| lab.judged(&entries, finding)).into(),
     ))
@@ -152,11 +152,16 @@ fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let entries = lab.run(&["chang", "conventional"].map(|scheme| replay(lab, &ANY_TRACE, "chang-c3", scheme)))?;
     let modelled = metric(&entries[1], "model_write_us") / metric(&entries[0], "model_write_us");
     let findings = [
-        Finding::about("the model predicts the speed-up: by it", 1.0, 0.1, modelled / speedup(&entries[1], &entries[0])),
-        Finding::between("SLC lowers the folds per page write, by the share", 0.18, 1.0, lowered(&entries[1], &entries[0]))
+        Finding::about(
+            "the model predicts the speed-up: by it",
+            1.0,
+            0.1,
+            modelled / speedup(&entries[1], &entries[0]),
+        ),
+        Finding::at_least("SLC lowers the folds per page write, by the share", 0.18, lowered(&entries[1], &entries[0]))
             .expected("at least 0.18, of 0.18 and 0.39"),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "C3, 256 MB of SLC on a drive of 20 GB. The model of section 4.1 with the factors that the replay measures.",
         findings.map(|finding| lab.judged(&entries, finding)).into(),
     ))
@@ -168,15 +173,15 @@ fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let faster = tables.faster(15).max(tables.faster(16));
     let larger = tables.rejects_at_eight(15) - tables.rejects_at_eight(16);
     let findings = [
-        Finding::between("2^14 entries reject more writes than 2^15: times", 2.0, f64::INFINITY, tables.times_fewer()),
-        Finding::between("2^15 entries reject as many as 2^16 or more: share more", 0.0, 1.0, larger),
+        Finding::at_least("2^14 entries reject more writes than 2^15: times", 2.0, tables.times_fewer()),
+        Finding::at_least("2^15 entries reject as many as 2^16 or more: share more", 0.0, larger),
         Finding::below("the speed-up levels off: with 2^16 by 2^15 entries", 1.05, tables.levels()),
-        Finding::between("quadratic probing rejects as many as linear in 2^14: times", 1.0, f64::INFINITY, tables.quadratic()),
+        Finding::at_least("quadratic probing rejects as many as linear in 2^14: times", 1.0, tables.quadratic()),
         Finding::about("both alike with 2^16 entries: speed-up by linear's", 1.0, 0.05, tables.alike()),
         Finding::below("more than 8 probes hardly reject fewer: share fewer", 0.01, more),
         Finding::below("more than 8 probes are hardly faster: times", 1.05, faster),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "C3. A table of 2^16 entries has half as many as SLC has pages, on a drive of any size.",
         findings.map(|finding| lab.judged(tables.hybrids(), finding)).into(),
     ))
@@ -192,24 +197,32 @@ fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let worn = curves.each_ref().map(|curve| &curve.hybrids[AT_256]);
     let even_if = |finding: Finding, region: &str, erases: f64| {
         let most = range(&worn.map(|entry| most_erases(entry, region))).1;
-        let why = || format!("no block of `{region}` was erased more than {most} times");
+        let why = || format!("the most worn block of `{region}` has {most} erases");
         if most < erases { finding.undecided(why()) } else { finding }
     };
     let ahead = range(&worn.map(|entry| mlc_ahead(entry))).1;
     let spread = range(&worn.map(|entry| slc_spread(entry))).1;
     let limit = 3.0 * WEAR_THRESHOLD;
-    let slc = Finding::between("SLC blocks wear evenly: erase counts differ by", 0.0, 1.0, spread);
+    let slc = Finding::at_most("SLC blocks wear evenly: erase counts differ by", 1.0, spread);
     let mlc = Finding::below("MLC blocks wear evenly: most worn above the mean by", limit, ahead);
     let findings = [
         even_if(slc, "slc", 2.0),
         even_if(mlc, "mlc", limit),
-        Finding::between("C2: erases of SLC by those of MLC at most the endurance ratio", 0.0, 10.0 * 1.02, ratio(&curves[0]))
-            .expected("at most 10 + 2 %"),
-        Finding::between("C3: erases of SLC by those of MLC at most the endurance ratio", 0.0, 20.0 * 1.02, ratio(&curves[1]))
-            .expected("at most 20 + 2 %"),
+        Finding::at_most(
+            "C2: erases of SLC by those of MLC at most the endurance ratio",
+            10.0 * 1.02,
+            ratio(&curves[0]),
+        )
+        .expected("at most 10 + 2 %"),
+        Finding::at_most(
+            "C3: erases of SLC by those of MLC at most the endurance ratio",
+            20.0 * 1.02,
+            ratio(&curves[1]),
+        )
+        .expected("at most 20 + 2 %"),
         Finding::above("C2 rejects more writes than C3 at 32 MB: times", 1.0, c2 / c3),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "Wear after all passes, at each size of SLC of fig. 8. Evenness is of 256 MB.",
         findings.map(|finding| lab.judged(curves.iter().flat_map(Curve::replays), finding)).into(),
     ))
@@ -217,7 +230,7 @@ fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 
 fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let Curve { without, hybrids } = Curve::run(lab, "chang-c3")?;
-    let saved = Finding::between("energy by that without SLC, 256 MB", 0.0, 0.736, energy(&without, &hybrids[AT_256]))
+    let saved = Finding::at_most("energy by that without SLC, 256 MB", 0.736, energy(&without, &hybrids[AT_256]))
         .expected("at most 0.736, of 0.542 to 0.736");
-    Ok(drawn("C3, energy of all operations.", vec![lab.judged([&without, &hybrids[AT_256]], saved)]))
+    Ok(Drawn::of_claims("C3, energy of all operations.", vec![lab.judged([&without, &hybrids[AT_256]], saved)]))
 }

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use super::adaptation::Steps;
 use super::erases::UNIT_BLOCKS;
-use super::time::{
-    BARS, COMBO, EIGHT, GCLOCK, MIXED, MLC, SHARES, SIXTY_FOUR, SLC, VERSIONS, of_share,
-};
+use super::time::{BARS, COMBO, EIGHT, GCLOCK, MIXED, MLC, SHARES, SIXTY_FOUR, SLC, VERSIONS, of_share};
 use super::{COMBO_5, collection_s, demotion_s, execution_s, mlc_erases, of_each, time_ratio};
 use crate::claim::Kind;
 use crate::finding::{Finding, lowest};
@@ -35,15 +33,8 @@ pub(super) const FIGURES: &[FigureSpec] = &[
 const BY_SLC: f64 = 0.84 * 0.9;
 const BY_MLC: f64 = 1.48 * 0.9;
 
-fn drawn(caption: &str, findings: Vec<Finding>) -> Drawn {
-    Drawn { caption: caption.into(), plots: Vec::new(), findings }
-}
-
 /// The replays of these chips.
-fn on_trace(
-    lab: &Lab<'_>,
-    chips: &[(super::Chip, &[(&str, &str)])],
-) -> Result<Vec<Arc<Entry>>, StudyError> {
+fn on_trace(lab: &Lab<'_>, chips: &[(super::Chip, &[(&str, &str)])]) -> Result<Vec<Arc<Entry>>, StudyError> {
     Ok(of_each(lab, ON_ANY_TRACE, chips)?.concat())
 }
 
@@ -59,37 +50,23 @@ fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let demotes = |of: usize| demotion_s(&runs[of]) / demotion_s(&runs[COMBO]);
     let collects = collection_s(&runs[EIGHT]) / collection_s(&runs[COMBO]);
     let findings = [
-        (
-            &[COMBO, COMBO + 1, MLC][..],
-            Finding::between("time by MLC-only, the worse of 5 and 10 %", 0.0, 0.85, worse(MLC))
-                .expected("at most 0.85, of 0.67 to 0.85"),
-        ),
-        (
-            &[COMBO, COMBO + 1, SLC],
-            Finding::between("time by SLC-only, the worse of 5 and 10 %", 0.0, 1.49, worse(SLC))
-                .expected("at most 1.49, of 1.2 to 1.49"),
-        ),
-        (&[COMBO, COMBO + 1], Finding::about("alike with 5 and 10 %: time by it", 1.0, 0.05, ratio(COMBO + 1, COMBO))),
-        (&[COMBO, EIGHT], Finding::above("Baseline 8 KB collects more in MLC: times", 1.0, collects)),
-        (
-            &[EIGHT, EIGHT + 1],
-            Finding::above("Baseline 8 KB is worse with 10 % than with 5 %: times", 1.0, ratio(EIGHT + 1, EIGHT)),
-        ),
-        (
-            &[COMBO, SIXTY_FOUR],
-            Finding::between("Baseline 64 KB sends more from SLC to MLC: times", 2.0, f64::INFINITY, demotes(SIXTY_FOUR)),
-        ),
-        (
-            &[COMBO, GCLOCK],
-            Finding::between("2Q/GCLOCK sends more from SLC to MLC: times", 2.0, f64::INFINITY, demotes(GCLOCK)),
-        ),
-        (&[COMBO, EIGHT], Finding::below("faster than Baseline 8 KB: time by it", 1.0, ratio(COMBO, EIGHT))),
-        (&[COMBO, SIXTY_FOUR], Finding::below("faster than Baseline 64 KB: time by it", 1.0, ratio(COMBO, SIXTY_FOUR))),
-        (&[COMBO, GCLOCK], Finding::below("faster than 2Q/GCLOCK: time by it", 1.0, ratio(COMBO, GCLOCK))),
-        (&[COMBO, MIXED], Finding::below("faster than MixedFTL (expected): time by it", 1.0, ratio(COMBO, MIXED))),
+        Finding::at_most("time by MLC-only, the worse of 5 and 10 %", 0.85, worse(MLC))
+            .expected("at most 0.85, of 0.67 to 0.85"),
+        Finding::at_most("time by SLC-only, the worse of 5 and 10 %", 1.49, worse(SLC))
+            .expected("at most 1.49, of 1.2 to 1.49"),
+        Finding::about("alike with 5 and 10 %: time by it", 1.0, 0.05, ratio(COMBO + 1, COMBO)),
+        Finding::above("Baseline 8 KB collects more in MLC: times", 1.0, collects),
+        Finding::above("Baseline 8 KB is worse with 10 % than with 5 %: times", 1.0, ratio(EIGHT + 1, EIGHT)),
+        Finding::at_least("Baseline 64 KB sends more from SLC to MLC: times", 2.0, demotes(SIXTY_FOUR)),
+        Finding::at_least("2Q/GCLOCK sends more from SLC to MLC: times", 2.0, demotes(GCLOCK)),
+        Finding::below("faster than Baseline 8 KB: time by it", 1.0, ratio(COMBO, EIGHT)),
+        Finding::below("faster than Baseline 64 KB: time by it", 1.0, ratio(COMBO, SIXTY_FOUR)),
+        Finding::below("faster than 2Q/GCLOCK: time by it", 1.0, ratio(COMBO, GCLOCK)),
+        Finding::below("faster than MixedFTL (expected): time by it", 1.0, ratio(COMBO, MIXED)),
     ];
-    let judged = |(of, finding): (&[usize], Finding)| lab.judged(of.iter().map(|&at| &runs[at]), finding);
-    Ok(drawn(
+    // Whatever the baselines send to SLC, ComboFTL and MLC alone must have worn their blocks.
+    let judged = |finding| lab.judged([&runs[COMBO], &runs[COMBO + 1], &runs[MLC]], finding);
+    Ok(Drawn::of_claims(
         "Times of all operations, added up; reads of the trace count, which the paper leaves out. 5 % of the blocks in SLC \
          mode unless 10 % are named.",
         findings.into_iter().map(judged).collect(),
@@ -108,7 +85,7 @@ fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         Finding::fact("the time has a minimum inside 2.5 to 17.5 % of SLC: at %", "inside", inside, short(best)),
         Finding::above("MLC collects more at 17.5 % than at 15 %: times", 1.0, at(17.5) / at(15.0)),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "ComboFTL by the share of the blocks in SLC mode. The place of the minimum, 15 % in the paper, is that of its trace.",
         findings.map(|finding| lab.judged(&entries, finding)).into(),
     ))
@@ -132,15 +109,15 @@ fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         Finding::below("little lost without early migration: times as long", 1.05, slower(NO_EARLY)),
         Finding::about("similar with a threshold of 8 KB: times as long", 1.0, 0.1, slower(AT_8)),
         Finding::above("with 64 KB more goes from SLC to MLC: times", 1.0, more(demotion_s, AT_64)),
-        Finding::between("slower without hot unit detection: times as long", 1.05, f64::INFINITY, slower(UNDETECTED)),
+        Finding::at_least("slower without hot unit detection: times as long", 1.05, slower(UNDETECTED)),
         Finding::above("that is the slowest version: by the slowest other", 1.0, slower(UNDETECTED) / slowest),
         Finding::above("with one chance MLC collects more: times", 1.0, more(collection_s, NO_CHANCES)),
         Finding::above("slower without chances: times as long", 1.0, slower(NO_CHANCES)).of_kind(Kind::Ours),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "5 % of the blocks in SLC mode, by complete ComboFTL. With one chance, that is without a second one, valid tail pages \
          of SLC go down at once.",
-        findings.map(|finding| lab.judged(&runs, finding)).into(),
+        findings.map(|finding| lab.judged([&runs[COMPLETE]], finding)).into(),
     ))
 }
 
@@ -150,51 +127,48 @@ fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         Some((least, most)) => Finding::fact(CLAIM, "it does", most > least, format!("{least} to {most}")),
         None => Finding::not_judged(CLAIM, "it does", "nothing", "the trace is too short for a period of adjustment"),
     };
-    Ok(drawn("5 % of the blocks in SLC mode, after adjustment periods.", vec![finding]))
+    Ok(Drawn::of_claims("5 % of the blocks in SLC mode, after adjustment periods.", vec![finding]))
 }
 
 fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let runs = bars(lab)?;
     let by = |of: usize, by: usize| mlc_erases(&runs[of]) / mlc_erases(&runs[by]);
     let findings = [
-        (
-            [COMBO, MLC],
-            Finding::between("erases of MLC by MLC-only, 5 %", 0.0, 0.87, by(COMBO, MLC))
-                .expected("at most 0.87, of 0.8 to 0.87"),
-        ),
-        (
-            [COMBO + 1, MLC],
-            Finding::between("erases of MLC by MLC-only, 10 %", 0.0, 0.8, by(COMBO + 1, MLC))
-                .expected("at most 0.8, of 0.73 to 0.8"),
-        ),
-        ([COMBO + 1, COMBO], Finding::below("fewer with 10 than with 5 %: by them", 1.0, by(COMBO + 1, COMBO))),
-        (
-            [COMBO, EIGHT],
-            Finding::between("erases of MLC by Baseline 8 KB", 0.0, 0.9, by(COMBO, EIGHT))
-                .expected("at most 0.9, of 0.75 to 0.9"),
-        ),
-        ([EIGHT, MLC], Finding::above("Baseline 8 KB erases more than MLC-only: times", 1.0, by(EIGHT, MLC))),
+        Finding::at_most("erases of MLC by MLC-only, 5 %", 0.87, by(COMBO, MLC))
+            .expected("at most 0.87, of 0.8 to 0.87"),
+        Finding::at_most("erases of MLC by MLC-only, 10 %", 0.8, by(COMBO + 1, MLC))
+            .expected("at most 0.8, of 0.73 to 0.8"),
+        Finding::below("fewer with 10 than with 5 %: by them", 1.0, by(COMBO + 1, COMBO)),
+        Finding::at_most("erases of MLC by Baseline 8 KB", 0.9, by(COMBO, EIGHT))
+            .expected("at most 0.9, of 0.75 to 0.9"),
+        Finding::above("Baseline 8 KB erases more than MLC-only: times", 1.0, by(EIGHT, MLC)),
     ];
-    let judged = |(of, finding): ([usize; 2], Finding)| lab.judged(of.iter().map(|&at| &runs[at]), finding);
-    Ok(drawn("Erases of the MLC region, 5 % of the blocks in SLC mode unless 10 % are named.", findings.map(judged).into()))
+    let judged = |finding| lab.judged([&runs[COMBO], &runs[COMBO + 1], &runs[MLC]], finding);
+    Ok(Drawn::of_claims(
+        "Erases of the MLC region, 5 % of the blocks in SLC mode unless 10 % are named.",
+        findings.map(judged).into(),
+    ))
 }
 
 fn fig16(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let unit = |blocks: &str| -> Experiment { super::replay(&ANY_TRACE, COMBO_5, &[("unit_blocks", blocks)]) };
     let entries = lab.run(&[unit(UNIT_BLOCKS[0]), unit(UNIT_BLOCKS[UNIT_BLOCKS.len() - 1])])?;
     let falls = collection_s(&entries[1]) / collection_s(&entries[0]);
-    let finding = Finding::between("larger units: MLC collects less with 32 than with 1 block", 0.0, 0.5, falls);
-    Ok(drawn("5 % of the blocks in SLC mode; time of collection in MLC.", vec![lab.judged(&entries, finding)]))
+    let finding = Finding::at_most("larger units: MLC collects less with 32 than with 1 block", 0.5, falls);
+    Ok(Drawn::of_claims(
+        "5 % of the blocks in SLC mode; time of collection in MLC.",
+        vec![lab.judged(&entries, finding)],
+    ))
 }
 
 fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let chips = [BARS[MLC], BARS[SLC], BARS[COMBO]].map(|(_, chip, settings)| (chip, settings));
     let runs = on_trace(lab, &chips)?;
     let findings = [
-        Finding::between("write performance by SLC-only", BY_SLC, f64::INFINITY, time_ratio(&runs[2], &runs[1]))
+        Finding::at_least("write performance by SLC-only", BY_SLC, time_ratio(&runs[2], &runs[1]))
             .expected("at least 0.756, 0.84 - 10 %"),
-        Finding::between("write performance by MLC-only", BY_MLC, f64::INFINITY, time_ratio(&runs[2], &runs[0]))
+        Finding::at_least("write performance by MLC-only", BY_MLC, time_ratio(&runs[2], &runs[0]))
             .expected("at least 1.33, 1.48 - 10 %"),
     ];
-    Ok(drawn("5 % of the blocks in SLC mode.", findings.map(|finding| lab.judged(&runs, finding)).into()))
+    Ok(Drawn::of_claims("5 % of the blocks in SLC mode.", findings.map(|finding| lab.judged(&runs, finding)).into()))
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    COMBO_5, COMBO_10, Chip, IOZONE_AT, KINDS, LOGICAL_MIB, MLC_ONLY, NAMES, PHONE, SLC_ONLY, Settings, TRACES, WARM_AT, WARM_SMALL,
-    WITH_WARM, collection_s, demotion_s, execution_s, kinds_s, of_each, replay, time_ratio,
+    COMBO_5, COMBO_10, Chip, IOZONE_AT, KINDS, LOGICAL_MIB, MLC_ONLY, NAMES, PHONE, SLC_ONLY, Settings, TRACES,
+    WARM_AT, WARM_SMALL, WITH_WARM, collection_s, demotion_s, execution_s, kinds_s, of_each, replay, time_ratio,
 };
 use crate::Drawn;
 use crate::finding::{Finding, lowest, row};

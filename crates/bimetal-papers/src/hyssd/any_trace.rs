@@ -27,10 +27,6 @@ pub(super) const FIGURES: &[FigureSpec] = &[
 static ST: Case = Case { source: &ANY_TRACE, device: "hyssd-st", fastest: f64::NAN, longest_lived: f64::NAN };
 static MT: Case = Case { source: &ANY_TRACE, device: "hyssd-mt", fastest: f64::NAN, longest_lived: f64::NAN };
 
-fn drawn(caption: &str, findings: Vec<Finding>) -> Drawn {
-    Drawn { caption: caption.into(), plots: Vec::new(), findings }
-}
-
 impl Compared {
     fn replays(&self) -> impl Iterator<Item = &Arc<Entry>> {
         [&self.perf, &self.life].into_iter().chain(self.fixed.iter().map(|(_, entry)| entry))
@@ -58,12 +54,12 @@ fn fig3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         let of_life = response_ms(&compared.life);
         let of_drive = [
             Finding::fact(minimum, "inside", inside, short(percent)),
-            Finding::between(perf, 0.0, 1.05, of_perf / best),
+            Finding::at_most(perf, 1.05, of_perf / best),
             Finding::between(life, 1.0, 1.1, of_life / of_perf),
         ];
         findings.extend(of_drive.map(|finding| lab.judged(compared.replays(), finding)));
     }
-    Ok(drawn("ST has SLC beside TLC, MT has MLC. N is 8,192 page writes.", findings))
+    Ok(Drawn::of_claims("ST has SLC beside TLC, MT has MLC. N is 8,192 page writes.", findings))
 }
 
 fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
@@ -72,10 +68,10 @@ fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let (low, high) = range(&heights(second_half(&perf)));
     let apart = perf.iter().zip(&life).map(|(perf, life)| (perf.1 - life.1).abs()).fold(0.0, f64::max);
     let findings = [
-        Finding::between("ST: Perf's utilisation follows the workload: moves by", 0.05, 1.0, high - low),
-        Finding::between("ST: Life's utilisation leaves Perf's: by up to", 0.05, 1.0, apart),
+        Finding::at_least("ST: Perf's utilisation follows the workload: moves by", 0.05, high - low),
+        Finding::at_least("ST: Life's utilisation leaves Perf's: by up to", 0.05, apart),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "Shares of the fast SSD; Perf's in the second half of the measured requests.",
         findings.map(|finding| lab.judged([&compared.perf, &compared.life], finding)).into(),
     ))
@@ -102,9 +98,9 @@ fn fig5(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         let of_drive = [
             Finding::fact(mountain, "rises, then falls", is_mountain(&heights(&fixed)), short(percent)),
             Finding::below(perf, 1.0, life_left(&compared.perf) / best),
-            Finding::between(life, 0.9, f64::INFINITY, life_left(&compared.life) / best),
+            Finding::at_least(life, 0.9, life_left(&compared.life) / best),
         ];
         findings.extend(of_drive.map(|finding| lab.judged(compared.replays(), finding)));
     }
-    Ok(drawn("Remaining life of the drive by what it has used (equation 4).", findings))
+    Ok(Drawn::of_claims("Remaining life of the drive by what it has used (equation 4).", findings))
 }

@@ -30,7 +30,12 @@ pub(super) const FIGURES: &[FigureSpec] = &[
     FigureSpec { name: "fig12", title: "hit rate over the caching space", sources: ON_ANY_TRACE, make: fig12 },
     FigureSpec { name: "fig13", title: "sizes over time", sources: ON_ANY_TRACE, make: fig13 },
     FigureSpec { name: "fig14", title: "erases over the caching space", sources: ON_ANY_TRACE, make: fig14 },
-    FigureSpec { name: "fig15", title: "sensitivity to sequential unit and period", sources: ON_ANY_TRACE, make: fig15 },
+    FigureSpec {
+        name: "fig15",
+        title: "sensitivity to sequential unit and period",
+        sources: ON_ANY_TRACE,
+        make: fig15,
+    },
 ];
 
 /// The trace, and the smaller of the paper's configurations.
@@ -71,10 +76,6 @@ pub(super) fn period(lab: &Lab<'_>, log2: u32) -> u32 {
     1 << (longest + log2).saturating_sub(PERIOD_LOG2)
 }
 
-fn drawn(caption: &str, findings: Vec<Finding>) -> Drawn {
-    Drawn { caption: caption.into(), plots: Vec::new(), findings }
-}
-
 impl Balance {
     fn replays(&self) -> impl Iterator<Item = &Arc<Entry>> {
         std::iter::once(&self.balanced).chain(self.divided.iter().map(|(_, entry)| entry))
@@ -95,11 +96,11 @@ fn fig6(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         let ((percent, _), inside) = lowest(curve).unwrap_or_default();
         Finding::fact(claim, "inside", inside, short(percent))
     };
-    let near = |claim, balance| Finding::between(claim, 0.0, 1.05, balanced_by_best(balance));
+    let near = |claim, balance| Finding::at_most(claim, 1.05, balanced_by_best(balance));
     let findings = [
         inside("FP-FCL is fastest at a caching space inside 10 to 97 %: at %", &curves[0]),
         inside("RW-FCL is fastest at a caching space inside 10 to 97 %: at %", &curves[1]),
-        Finding::between("RW-FCL is faster than FP-FCL or alike, at the best of each", 0.0, 1.05, divided / unified),
+        Finding::at_most("RW-FCL is faster than FP-FCL or alike, at the best of each", 1.05, divided / unified),
         near("response of OP-FCL by that of the best RW-FCL", &closed.balance),
     ];
     let mut findings: Vec<Finding> = findings.map(|finding| lab.judged(closed.replays(), finding)).into();
@@ -110,7 +111,7 @@ fn fig6(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     } else {
         near(BY_TIME, &closed.balance).undecided("the trace has no time stamps")
     });
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "The flash is 42 % of the trace's footprint, as MSN's in the paper; a period is at most a sixteenth of the trace. \
          The cache starts empty and is full when it is measured. By time stamps the host waits for each destage.",
         findings,
@@ -122,7 +123,8 @@ fn both_rise(claim: &'static str, sweep: &Sweep, figure: fn(&Entry) -> f64) -> F
     let curves = sweep.curves(figure);
     let rise = curves.iter().all(|curve| rises(&heights(curve), SLACK));
     let times = curves.each_ref().map(|curve| height_at(curve, 97.0) / height_at(curve, 10.0));
-    Finding::fact(claim, "rises at every step", rise, short(range(&times).0))
+    let least = range(&times).0;
+    Finding::fact(claim, "rises at every step", rise, if least.is_finite() { short(least) } else { "from 0".into() })
 }
 
 fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
@@ -131,7 +133,7 @@ fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         both_rise("collecting time rises, FP-FCL and RW-FCL: times", &sweep, collecting_s),
         both_rise("the part of it that copies rises: times", &sweep, copying_s).of_kind(Kind::Ours),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "From 10 to 97 % of the flash; the smaller rise of the two.",
         findings.map(|finding| lab.judged(sweep.replays(), finding)).into(),
     ))
@@ -142,9 +144,9 @@ fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let [unified, divided] = sweep.curves(hit_rate).map(|curve| height_at(&curve, 80.0));
     let findings = [
         both_rise("hit rate rises, FP-FCL and RW-FCL: times", &sweep, hit_rate),
-        Finding::between("RW-FCL hits more than FP-FCL or alike at 80 %: times", 0.95, f64::INFINITY, divided / unified),
+        Finding::at_least("RW-FCL hits more than FP-FCL or alike at 80 %: times", 0.95, divided / unified),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "A write to a page that was read is a hit for FP-FCL and a miss for the others.",
         findings.map(|finding| lab.judged(sweep.replays(), finding)).into(),
     ))
@@ -152,9 +154,10 @@ fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 
 fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let (least, most) = over_time::sizes(lab, &CASE)?.late();
-    let settled = Finding::between("OP-FCL's caches settle: share of the flash by which they still move", 0.0, 0.2, most - least);
+    let settled =
+        Finding::at_most("OP-FCL's caches settle: share of the flash by which they still move", 0.2, most - least);
     let balanced = balance(lab, &CASE, Manner::Closed)?.balanced;
-    Ok(drawn("In the second half of the measured requests.", vec![lab.judged([&balanced], settled)]))
+    Ok(Drawn::of_claims("In the second half of the measured requests.", vec![lab.judged([&balanced], settled)]))
 }
 
 fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
@@ -164,11 +167,11 @@ fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let dense = [90.0, 95.0, 97.0].map(|percent| range(&curves.each_ref().map(|curve| height_at(curve, percent))).0);
     let balanced = erases(&sweep.balance.balanced);
     let findings = [
-        Finding::between("erases rise only slightly up to 70 %: most by those at 10 %", 0.0, 1.25, range(&by(70.0, 10.0)).1),
-        Finding::between("and sharply from there: least at 97 by 70 %", 1.5, f64::INFINITY, range(&by(97.0, 70.0)).0),
+        Finding::at_most("erases rise only slightly up to 70 %: most by those at 10 %", 1.25, range(&by(70.0, 10.0)).1),
+        Finding::at_least("and sharply from there: least at 97 by 70 %", 1.5, range(&by(97.0, 70.0)).0),
         Finding::above("OP-FCL erases less than either from 90 %: least by it", 1.0, range(&dense).0 / balanced),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "Mean erase count of the flash's blocks, FP-FCL and RW-FCL.",
         findings.map(|finding| lab.judged(sweep.replays(), finding)).into(),
     ))
@@ -187,15 +190,12 @@ fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let farthest = from_16.max_by(|a, b| (a - 1.0).abs().total_cmp(&(b - 1.0).abs())).unwrap_or(f64::NAN);
     let near = height_at(&by_period, 14.0).min(height_at(&by_period, 16.0)) / best(&by_period);
     let findings = [
-        (
-            &units,
-            Finding::between("a sequential unit of 4 KB is very poor: times 128 KB", 1.5, f64::INFINITY, by_unit[0].1 / normal),
-        ),
+        (&units, Finding::at_least("a sequential unit of 4 KB is very poor: times 128 KB", 1.5, by_unit[0].1 / normal)),
         (&units, Finding::about("16 to 512 KB are alike: the farthest by 128 KB", 1.0, 0.1, farthest)),
-        (&periods, Finding::between("periods of 2^14 to 2^16 are best: by the best", 0.0, 1.02, near)),
+        (&periods, Finding::at_most("periods of 2^14 to 2^16 are best: by the best", 1.02, near)),
     ];
     let judged = |(replays, finding): (&Vec<Arc<Entry>>, Finding)| lab.judged(replays, finding);
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "Response of OP-FCL. A period of 2^16 requests stands for at most a sixteenth of the trace, the others for as much \
          more or less.",
         findings.map(judged).into(),

@@ -20,25 +20,29 @@ pub(super) const FIGURES: &[FigureSpec] = &[
     FigureSpec { name: "rivals", title: "beside ComboFTL and CFTL", sources: ON_ANY_TRACE, make: rivals },
 ];
 
-fn drawn(caption: &str, findings: Vec<Finding>) -> Drawn {
-    Drawn { caption: caption.into(), plots: Vec::new(), findings }
-}
-
 fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let entries = lab.run(&[COLUMNS[STATIC_4], COLUMNS[DYNAMIC]].map(|run| run.of(lab, &ANY_TRACE)))?;
     let [fixed, dynamic] = [&entries[0], &entries[1]];
-    let in_step =
-        Finding::fact("both regions wear by as many whole cycles", "as many", is_in_step(dynamic), short(cycles(dynamic)));
+    let in_step = Finding::fact(
+        "both regions wear by as many whole cycles",
+        "as many",
+        is_in_step(dynamic),
+        short(cycles(dynamic)),
+    );
     let in_step = if cycles(dynamic) < 1.0 { in_step.undecided("neither region has worn by a cycle") } else { in_step };
     let findings = [
         Finding::below("Φ below that of a static 4 KB: by it", 1.0, phi(dynamic) / phi(fixed)),
-        Finding::between("Φ near 1", 1.0, 1.51, phi(dynamic)).expected("at most 1.51, of 1.02 to 1.51"),
+        Finding::at_most("Φ near 1", 1.51, phi(dynamic)).expected("at most 1.51, of 1.02 to 1.51"),
         in_step,
-        Finding::below("MLC erases below those of a static 4 KB: by them", 1.0, mlc_erases(dynamic) / mlc_erases(fixed)),
+        Finding::below(
+            "MLC erases below those of a static 4 KB: by them",
+            1.0,
+            mlc_erases(dynamic) / mlc_erases(fixed),
+        ),
     ];
-    Ok(drawn(
+    Ok(Drawn::of_claims(
         "512 MB of SLC beside 2 GB of MLC. Φ is the larger share of life used by the smaller; 1 is ideal.",
-        findings.map(|finding| lab.judged(&entries, finding)).into(),
+        findings.map(|finding| lab.judged([dynamic], finding)).into(),
     ))
 }
 
@@ -52,7 +56,7 @@ fn fig4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         inside,
         short(laps),
     );
-    Ok(drawn("512 MB of SLC beside 2 GB of MLC.", vec![lab.judged(&entries, finding)]))
+    Ok(Drawn::of_claims("512 MB of SLC beside 2 GB of MLC.", vec![lab.judged(&entries, finding)]))
 }
 
 fn fig5(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
@@ -64,30 +68,27 @@ fn fig5(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         falls(&erased, 0.0),
         short(erased[SLC_MIB.len() - 1] / erased[0]),
     );
-    Ok(drawn("32 to 512 MB of SLC beside 2 GB of MLC.", vec![lab.judged(&entries, finding)]))
+    Ok(Drawn::of_claims("32 to 512 MB of SLC beside 2 GB of MLC.", vec![lab.judged(&entries, finding)]))
 }
 
 fn rivals(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let runs: Vec<_> = RUNS[..RIVALS].iter().map(|run| run.of(lab, &ANY_TRACE)).collect();
     let entries = lab.run(&runs)?;
-    let balance = |claim, rival: usize| {
-        (rival, Finding::below(claim, 1.0, phi(&entries[OURS]) / phi(&entries[rival])))
-    };
+    let balance = |claim, rival: usize| Finding::below(claim, 1.0, phi(&entries[OURS]) / phi(&entries[rival]));
     let moved = each(&entries, moved_down_mib);
-    let mut findings = vec![
-        balance("Φ below that of ComboFTL: by it", COMBO),
-        balance("Φ below that of CFTL: by it", CFTL),
-    ];
+    let mut findings =
+        vec![balance("Φ below that of ComboFTL: by it", COMBO), balance("Φ below that of CFTL: by it", CFTL)];
     findings.extend(HEADLINES.iter().map(|headline| {
         let [ours, rival] = [OURS, headline.rival].map(|run| (headline.figure)(&entries[run]));
-        (headline.rival, Finding::below(headline.claims[0], 1.0, ours / rival))
+        Finding::below(headline.claims[0], 1.0, ours / rival)
     }));
     findings.extend([
-        (CFTL, Finding::above("CFTL moves more from SLC to MLC: times", 1.0, moved[CFTL] / moved[OURS])),
-        (COMBO, Finding::below("ComboFTL moves less from SLC to MLC: times", 1.0, moved[COMBO] / moved[OURS])),
+        Finding::above("CFTL moves more from SLC to MLC: times", 1.0, moved[CFTL] / moved[OURS]),
+        Finding::below("ComboFTL moves less from SLC to MLC: times", 1.0, moved[COMBO] / moved[OURS]),
     ]);
-    let judged = |(rival, finding): (usize, Finding)| lab.judged([&entries[OURS], &entries[rival]], finding);
-    Ok(drawn(
+    // A rival that writes nothing to SLC is judged, too.
+    let judged = |finding| lab.judged([&entries[OURS]], finding);
+    Ok(Drawn::of_claims(
         "512 MB of SLC beside 2 GB of MLC, page maps in both regions; figures by those of the rival.",
         findings.into_iter().map(judged).collect(),
     ))
