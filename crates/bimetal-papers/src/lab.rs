@@ -15,7 +15,7 @@ use crate::claim::StandIn;
 use crate::finding::Finding;
 use bimetal_study::compare::{self, Entry};
 use bimetal_study::prepare::{Schemes, Workload, prepare};
-use bimetal_study::{StudyError, arrivals, generate};
+use bimetal_study::{StudyError, arrivals, generate, sample};
 
 /// Size of the experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl Experiment {
 
     /// The command that repeats the replay with the trace in this file.
     fn command(&self, file: &str) -> String {
-        let mut command = format!("bimetal replay {file}");
+        let mut command = with_trace("bimetal replay", file);
         command += &format!(" --device {} --scheme {}", self.device, self.scheme);
         for (key, value) in &self.settings {
             command += &format!(" --set {key}={value}");
@@ -358,7 +358,8 @@ impl<'a> Lab<'a> {
     /// The errors of [`Self::workload`].
     pub fn profile(&self, source: &'static Source, curves: &CurvePlan) -> Result<Profile, StudyError> {
         self.note_source(source);
-        self.note(format!("bimetal profile {} --curve-points {}", self.file(source), curves.points));
+        let command = with_trace("bimetal profile", &self.file(source));
+        self.note(format!("{command} --curve-points {}", curves.points));
         let workload = self.workload(source)?;
         Ok(Profile::of(&workload.requests, curves))
     }
@@ -455,6 +456,11 @@ impl<'a> Lab<'a> {
             None => Err(StudyError::NoScheme { reason: experiment.scheme.to_owned() }),
         }
     }
+}
+
+/// A command for the trace in this file. Without a file it uses the built-in trace, which has none.
+fn with_trace(command: &str, file: &str) -> String {
+    if file == sample::NAME { command.to_owned() } else { format!("{command} {file}") }
 }
 
 /// Reason why the replay of a user's trace is inconclusive. The devices have the papers' sizes. If a trace never causes

@@ -197,7 +197,7 @@ fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let worn = curves.each_ref().map(|curve| &curve.hybrids[AT_256]);
     let even_if = |finding: Finding, region: &str, erases: f64| {
         let most = range(&worn.map(|entry| most_erases(entry, region))).1;
-        let why = || format!("the most worn block of `{region}` has {most} erases");
+        let why = || format!("no block of `{region}` has {erases} erases");
         if most < erases { finding.undecided(why()) } else { finding }
     };
     let ahead = range(&worn.map(|entry| mlc_ahead(entry))).1;

@@ -1,7 +1,7 @@
 //! The claims that any trace can decide, on chips that are scaled to it: the shares of blocks in SLC mode stay.
 //!
 //! Left out are the traces' own properties (table 3, fig. 9), rules of the scheme checked against itself (figs. 13 and
-//! 14), the share of SLC with the least time, and what the paper says of IOzone alone. Of a printed range, the end that is
+//! 14), the share of SLC with the least time, and claims on IOzone alone. Of a printed range, the end that is
 //! less in ComboFTL's favour is the limit.
 
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         Finding::below("faster than 2Q/GCLOCK: time by it", 1.0, ratio(COMBO, GCLOCK)),
         Finding::below("faster than MixedFTL (expected): time by it", 1.0, ratio(COMBO, MIXED)),
     ];
-    // Whatever the baselines send to SLC, ComboFTL and MLC alone must have worn their blocks.
+    // A baseline that sends nothing to SLC is judged, too.
     let judged = |finding| lab.judged([&runs[COMBO], &runs[COMBO + 1], &runs[MLC]], finding);
     Ok(Drawn::of_claims(
         "Times of all operations, added up; reads of the trace count, which the paper leaves out. 5 % of the blocks in SLC \

@@ -1,7 +1,7 @@
 //! The claims that any trace can decide, on drives that are scaled to it.
 //!
-//! The paper does not state N, and 65,536 page writes are more than a short trace has: here N is 8,192, whatever the
-//! trace. Left out are the places of the best utilisations, which are those of one trace.
+//! The paper does not state N, and 65,536 page writes are more than a short trace has: here N is 8,192 on every trace.
+//! Left out are the places of the best utilisations, which are those of one trace.
 
 use std::sync::Arc;
 
@@ -102,5 +102,5 @@ fn fig5(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         ];
         findings.extend(of_drive.map(|finding| lab.judged(compared.replays(), finding)));
     }
-    Ok(Drawn::of_claims("Remaining life of the drive by what it has used (equation 4).", findings))
+    Ok(Drawn::of_claims("Remaining life of the drive by the life that it has used (equation 4).", findings))
 }

@@ -1,10 +1,10 @@
 //! The claims that any trace can decide.
 //!
-//! In the paper the flash holds 20 to 105 % of what a workload touches, and the disk's size does not matter. So the flash
-//! is not a share of the disk here, but of the trace's footprint: that of MSN, which is the median. Periods are as many as
-//! in the paper's shortest trace, Search Engine. A short trace would otherwise end before OP-FCL chooses a size. The cache
-//! starts empty and is full when it is measured, in the last two of four passes: the paper's traces are much longer than
-//! the time that it takes to fill.
+//! In the paper the flash holds 20 to 105 % of the data that a workload touches, and the disk's size does not matter. So
+//! the flash is not a share of the disk here, but of the trace's footprint: that of MSN, which is the median. Periods are
+//! at least as many as in the paper's shortest trace, Search Engine. A short trace would otherwise end before OP-FCL
+//! chooses a size. The cache starts empty and is full when it is measured, in the last two of four passes: the paper's
+//! traces are much longer than the time that it takes to fill.
 //!
 //! Left out are the places of minima, sizes in GB and largest erase counts, which are those of one trace.
 
