@@ -442,7 +442,7 @@ mod tests {
         let trace = bimetal_study::generate::trace("zipf", &settings, 1).unwrap();
         let trace = Workload::of(trace, None);
         let chosen = choose_on_any_trace(None).unwrap();
-        let made = reproduce_on(&chosen, &[trace.clone()], 0, &Quiet).unwrap();
+        let made = reproduce_on(&chosen, std::slice::from_ref(&trace), 0, &Quiet).unwrap();
         for paper in PAPERS {
             let claims: Vec<&Claim> = made.claims.iter().filter(|claim| claim.paper == paper.name).collect();
             assert!(claims.len() >= 12, "{} has {} claims", paper.name, claims.len());
@@ -453,9 +453,9 @@ mod tests {
             }
         }
         assert!(made.claims.iter().all(|claim| claim.trace.as_ref() == Some(&trace.facts.name)));
-        let is_said =
+        let is_empty =
             |claim: &&Claim| claim.expected.is_empty() || claim.measured.is_empty() || claim.reason.is_empty();
-        assert_eq!(made.claims.iter().find(is_said), None);
+        assert_eq!(made.claims.iter().find(is_empty), None);
         assert!(choose_on_any_trace(Some("nobody")).unwrap_err().to_string().contains("chang"));
     }
 
