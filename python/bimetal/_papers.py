@@ -203,19 +203,33 @@ def paper(
     *,
     quick: bool = False,
     traces: Mapping[str, Trace | str | os.PathLike[str]] | None = None,
+    on: Sequence[Trace | str | os.PathLike[str]] = (),
     jobs: int | None = None,
 ) -> Reproduction:
     """Reproduce the tables and figures of a paper, and judge each claim.
 
     ``name`` is one of :func:`bimetal.papers`; by default all papers are reproduced. ``figures`` selects figures by the
     beginnings of their names. ``quick`` uses shorter traces: minutes instead of hours. ``traces`` replaces generated
-    traces, by name, with your own. ``jobs`` is the number of replays at once. Ctrl-C ends the reproduction.
+    traces, by name, with your own. With ``on``, the claims that any trace can decide are judged on each of these traces
+    instead, on the paper's devices scaled to the trace. ``jobs`` is the number of replays at once. Ctrl-C ends the
+    reproduction.
     """
     if jobs is not None and jobs < 1:
         raise SettingError(f"`jobs` is {jobs}: it is at least 1")
     names = [figures] if isinstance(figures, str) else list(figures)
-    own = {key: trace if isinstance(trace, Trace) else Trace.open(trace) for key, trace in (traces or {}).items()}
-    core = _core.reproduce(name, names, quick, [(key, trace._requests) for key, trace in own.items()], jobs or 0)
     title = "The papers" if name is None else f"Paper {name}"
+    if on:
+        if names or quick or traces:
+            raise SettingError("`on` excludes `figures`, `quick` and `traces`: no figure of the paper's traces is made")
+        judged = [_opened(trace) for trace in on]
+        core = _core.reproduce_on(name, [trace._requests for trace in judged], jobs or 0)
+        papers = [] if name is None else [name]
+        return Reproduction._of(core, title, call("bimetal.paper", *papers, on=[trace.facts.name for trace in judged]))
+    own = {key: _opened(trace) for key, trace in (traces or {}).items()}
+    core = _core.reproduce(name, names, quick, [(key, trace._requests) for key, trace in own.items()], jobs or 0)
     given = [argument for argument in (name, names) if argument]
     return Reproduction._of(core, title, call("bimetal.paper", *given, quick=quick or None))
+
+
+def _opened(trace: Trace | str | os.PathLike[str]) -> Trace:
+    return trace if isinstance(trace, Trace) else Trace.open(trace)

@@ -85,6 +85,16 @@ def test_a_paper_has_what_the_command_writes(cli: Cli) -> None:
     assert sum(score.held + score.not_held + score.not_judged for score in found.scoreboard) == len(found.claims)
 
 
+def test_claims_on_a_trace_are_those_of_the_command(cli: Cli, small: Path) -> None:
+    found = bimetal.paper("wlaftl", on=[small])
+    assert found.to_dict() == cli("paper", "wlaftl", "--on", small)
+    assert {claim.trace for claim in found.claims} == {small.name}
+    with pytest.raises(bimetal.SettingError, match="`on` excludes"):
+        bimetal.paper("wlaftl", on=[small], quick=True)
+    with pytest.raises(bimetal.PaperError, match="two traces are called"):
+        bimetal.paper("wlaftl", on=[small, small])
+
+
 def test_results_survive_a_pickle_and_say_what_does_not(trace: bimetal.Trace, tmp_path: Path) -> None:
     found = bimetal.compare(trace, ["pagemap", "chang"])
     again = pickle.loads(pickle.dumps(found))

@@ -19,7 +19,7 @@ mod reading;
 mod wlaftl;
 pub mod workload;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -107,6 +107,14 @@ pub enum ChoiceError {
         /// The valid names.
         known: String,
     },
+    /// Two traces on which claims are to be judged have the same name.
+    #[error(
+        "two traces are called `{name}`; hint: claims are told apart by the names of their traces, give one another name"
+    )]
+    SameName {
+        /// The name.
+        name: String,
+    },
     /// None of the chosen figures uses a trace of this name.
     #[error("none of the chosen figures has a trace `{name}`; they have: {known}")]
     Trace {
@@ -167,6 +175,18 @@ pub fn check_traces<'a>(chosen: &[Chosen], names: impl IntoIterator<Item = &'a s
     match names.into_iter().find(|name| !known.contains(name)) {
         None => Ok(()),
         Some(name) => Err(ChoiceError::Trace { name: name.to_owned(), known: list(known.iter().copied()) }),
+    }
+}
+
+/// Checks that the claims on these traces can be told apart by the names of the traces.
+///
+/// # Errors
+/// The first name that occurs twice.
+pub fn check_names(traces: &[Workload]) -> Result<(), ChoiceError> {
+    let mut known = BTreeSet::new();
+    match traces.iter().map(|trace| &trace.facts.name).find(|name| !known.insert(*name)) {
+        None => Ok(()),
+        Some(name) => Err(ChoiceError::SameName { name: name.clone() }),
     }
 }
 
@@ -446,7 +466,7 @@ mod tests {
         for paper in PAPERS {
             let claims: Vec<&Claim> = made.claims.iter().filter(|claim| claim.paper == paper.name).collect();
             assert!(claims.len() >= 12, "{} has {} claims", paper.name, claims.len());
-            let texts: std::collections::BTreeSet<&str> = claims.iter().map(|claim| claim.claim).collect();
+            let texts: BTreeSet<&str> = claims.iter().map(|claim| claim.claim).collect();
             assert_eq!(texts.len(), claims.len(), "two claims of {} have the same text", paper.name);
             for name in paper.on_any_trace.iter().map(|figure| figure.name) {
                 assert!(claims.iter().any(|claim| claim.figure == name), "{} {name} has no claim", paper.name);

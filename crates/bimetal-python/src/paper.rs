@@ -50,8 +50,25 @@ fn reproduce(
     Ok(Reproduction { reproduction: made.map_err(|error| error.raise(py))? })
 }
 
+/// Judges the claims of a paper, or of all papers, that any trace can decide, on each of these traces.
+#[pyfunction]
+#[pyo3(signature = (paper, traces, jobs))]
+fn reproduce_on(
+    py: Python<'_>,
+    paper: Option<&str>,
+    traces: Vec<Bound<'_, Trace>>,
+    jobs: usize,
+) -> PyResult<Reproduction> {
+    let chosen = papers::choose_on_any_trace(paper).map_err(|error| error.raise(py))?;
+    let traces: Vec<_> = traces.into_iter().map(|trace| trace.get().workload.clone()).collect();
+    papers::check_names(&traces).map_err(|error| error.raise(py))?;
+    let made = interruptible(py, |stop| papers::reproduce_on(&chosen, &traces, jobs, stop))?;
+    Ok(Reproduction { reproduction: made.map_err(|error| error.raise(py))? })
+}
+
 /// Adds the contents of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Reproduction>()?;
-    module.add_function(wrap_pyfunction!(reproduce, module)?)
+    module.add_function(wrap_pyfunction!(reproduce, module)?)?;
+    module.add_function(wrap_pyfunction!(reproduce_on, module)?)
 }

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use bimetal_papers::claim::{Claim, Kind, Verdict};
-use bimetal_papers::{Reproduction, choose_on_any_trace, figures, reproduce_on};
+use bimetal_papers::{Reproduction, check_names, choose_on_any_trace, figures, reproduce_on};
 use bimetal_study::number::NOTHING;
-use bimetal_study::prepare::Workload;
 
 use crate::args::PaperArgs;
 use crate::failure::Failure;
@@ -18,7 +17,7 @@ pub fn run(args: &PaperArgs) -> Result<(), Failure> {
     let chosen = choose_on_any_trace(args.paper.as_deref()).map_err(Failure::usage)?;
     output::check(&args.json, &args.html)?;
     let traces = args.on.iter().map(|path| setup::named(path)).collect::<Result<Vec<_>, _>>()?;
-    check_names(&traces)?;
+    check_names(&traces).map_err(Failure::usage)?;
     let bar = PaperBar::new();
     let reproduction = reproduce_on(&chosen, &traces, usize::from(args.jobs.unwrap_or(0)), &bar)?;
     drop(bar);
@@ -27,17 +26,6 @@ pub fn run(args: &PaperArgs) -> Result<(), Failure> {
         figures(&title, &output::command_line(), &reproduction.figures)
     })?;
     output::emit(&args.json, &reproduction, || text(&reproduction))
-}
-
-/// Claims are told apart by the names of their traces.
-fn check_names(traces: &[Workload]) -> Result<(), Failure> {
-    let mut known = BTreeSet::new();
-    match traces.iter().map(|trace| &trace.facts.name).find(|name| !known.insert(*name)) {
-        None => Ok(()),
-        Some(name) => {
-            Err(Failure::usage(format!("two traces of `--on` are called `{name}`; hint: give one file another name")))
-        }
-    }
 }
 
 /// A table for each paper.

@@ -5,15 +5,17 @@
 //! that are not hot, and the length of large runs. Of these, a block-mapped drive without SLC sees how often its chains are
 //! folded and how long they are: p2, n4, n3 and p1.
 
+use super::profile::{MORE_UPDATES, updates};
 use super::{EXT3, NTFS, replay};
 use crate::Drawn;
 use crate::calibration::{self, Calibration, Goal, Measure, Setting};
 use crate::lab::{Fitted, Lab, Source};
 use crate::reading::metric;
+use bimetal_core::profile::CurvePlan;
 use bimetal_study::StudyError;
 
 // The results of `examples/calibrate.rs`.
-const NTFS_SETTINGS: &[Setting] = &[EXTENT_FOUND, THETA_FOUND, ("run", "1MiB"), ("hot_share", "0.9")];
+const NTFS_SETTINGS: &[Setting] = &[EXTENT_FOUND, THETA_FOUND, ("run", "256KiB"), ("hot_share", "0.96")];
 const EXT3_SETTINGS: &[Setting] = &[EXTENT_FOUND, THETA_FOUND, ("run", "2MiB"), ("hot_share", "0.96")];
 
 /// The extents and the popularity of hot data are those of NTFS in both, because the paper prints only p2 of ext3.
@@ -40,6 +42,14 @@ const SCANNED: Goal =
 const FOLDED: Goal = goal("n4 without SLC (table 3)", 2.0, |lab, source| factor(lab, source, "model_n4_folded_blocks"));
 const MISSES: Goal = goal("p1 without SLC (table 3)", 0.034, |lab, source| factor(lab, source, "model_p1_map_miss"));
 
+const UPDATES: Goal = Goal {
+    claim: "update ratio of 8 sectors by that of large writes (fig. 7b)",
+    low: MORE_UPDATES,
+    high: f64::INFINITY,
+    aim: None,
+    measure: |lab, source| Ok(updates(&lab.profile(source, &CurvePlan { points: 0, ..CurvePlan::default() })?)),
+};
+
 const fn folds(value: f64) -> Goal {
     goal("p2 without SLC (table 3)", value, |lab, source| factor(lab, source, "model_p2_fold"))
 }
@@ -53,9 +63,9 @@ pub(super) const CALIBRATIONS: &[Calibration] = &[
         source: &NTFS,
         grid: &[RUN, HOT, EXTENT, THETA],
         in_pairs: true,
-        goals: &[SCANNED, FOLDED, MISSES, folds(0.028)],
+        goals: &[SCANNED, FOLDED, MISSES, folds(0.028), UPDATES],
     },
-    Calibration { source: &EXT3, grid: &[RUN, HOT], in_pairs: true, goals: &[folds(0.011)] },
+    Calibration { source: &EXT3, grid: &[RUN, HOT], in_pairs: true, goals: &[folds(0.011), UPDATES] },
 ];
 
 /// The calibrated stand-ins compared with their goals.

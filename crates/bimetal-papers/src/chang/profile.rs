@@ -14,6 +14,14 @@ use crate::reading::metric;
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
+/// Least factor by which the update ratio of writes of 8 sectors exceeds that of large ones (fig. 7b).
+pub(super) const MORE_UPDATES: f64 = 10.0;
+
+/// The update ratio of writes of 8 sectors by that of the second most common size, 128 or 256 sectors.
+pub(super) fn updates(profile: &Profile) -> f64 {
+    update_ratio(profile, 8) / update_ratio(profile, 128).max(update_ratio(profile, 256))
+}
+
 /// Fig. 7: writes by size, updates of data by size, and sectors by number of accesses.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig7(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
@@ -24,8 +32,7 @@ pub(super) fn fig7(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let both = |value: &dyn Fn(&Profile) -> f64| profiles.each_ref().map(value);
     let thresholds = [0, 1].map(|trace| metric(&hybrids[trace], "threshold_sectors"));
     let eights = both(&|profile| writes_of(profile, 8) / profile.writes.requests.max(1) as f64);
-    let updates =
-        both(&|profile| update_ratio(profile, 8) / update_ratio(profile, 128).max(update_ratio(profile, 256)));
+    let updates = both(&updates);
     let written = both(&|profile| most_hits(&profile.write_hits) / profile.writes.requests.max(1) as f64);
     let read = both(&|profile| most_hits(&profile.read_hits));
     let findings = vec![
@@ -41,7 +48,7 @@ pub(super) fn fig7(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         Finding::fact(
             "small writes have high update ratios, large ones low",
             "8 sectors at least ten times 128 or 256, both traces",
-            updates.iter().all(|&times| times >= 10.0),
+            updates.iter().all(|&times| times >= MORE_UPDATES),
             row(updates) + " times",
         )
         .of_kind(Kind::Generator),
