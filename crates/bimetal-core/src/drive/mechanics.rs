@@ -166,9 +166,9 @@ impl Mechanism {
     /// # Errors
     /// A track under the head that does not exist.
     pub fn check(&self) -> Result<u64, String> {
-        let (last, _) = self.place(self.sectors - 1);
-        if self.track > last {
-            return Err(format!("the head is over track {} of {last}", self.track));
+        let last = self.place(self.sectors - 1);
+        if self.track > last.track {
+            return Err(format!("the head is over track {} of {}", self.track, last.track));
         }
         Ok(self.ended_ns)
     }
@@ -177,16 +177,22 @@ impl Mechanism {
     /// access.
     pub fn access(&mut self, op: DiskOp, start_ns: u64, sector: u64, sectors: u64) -> u64 {
         debug_assert!(sectors > 0 && sector + sectors <= self.sectors);
-        let (first, (last_track, last)) = (self.place(sector), self.place(sector + sectors - 1));
-        let transfer_ns = last.end_ns - first.1.begin_ns;
+        let first = self.place(sector);
+        let begin_ns = self.passes_ns(&first, 0);
+        let (last_track, transfer_ns) = if first.within_track + sectors <= first.zone.sectors_per_track {
+            (first.track, self.passes_ns(&first, sectors) - begin_ns)
+        } else {
+            let last = self.place(sector + sectors - 1);
+            (last.track, self.passes_ns(&last, 1) - begin_ns)
+        };
         let continues = sector == self.next;
         let end_ns = if continues && op == DiskOp::Read && self.reads_ahead && sectors <= self.buffer_sectors {
             // The drive went on reading after the last read, and has these sectors or a part of them.
             let bus_ns = sectors * self.bus_ps_per_sector / 1000;
-            (self.ended_ns + self.switch_ns(first.0) + transfer_ns).max(start_ns + bus_ns)
+            (self.ended_ns + self.switch_ns(first.track) + transfer_ns).max(start_ns + bus_ns)
         } else {
-            let there_ns = start_ns + if continues { 0 } else { self.position_ns(op, first.0) };
-            self.under_head(there_ns, first.1.begin_ns) + transfer_ns
+            let there_ns = start_ns + if continues { 0 } else { self.position_ns(op, first.track) };
+            self.under_head(there_ns, begin_ns) + transfer_ns
         };
         (self.track, self.next, self.ended_ns) = (last_track, sector + sectors, end_ns);
         self.reads_ahead = op == DiskOp::Read;
@@ -225,33 +231,39 @@ impl Mechanism {
     /// The first moment from `from_ns` on at which this angle is under the head.
     fn under_head(&self, from_ns: u64, begin_ns: u64) -> u64 {
         let (now, wanted) = (from_ns % self.revolution_ns, begin_ns % self.revolution_ns);
-        from_ns + (wanted + self.revolution_ns - now) % self.revolution_ns
+        from_ns + if wanted >= now { wanted - now } else { wanted + self.revolution_ns - now }
     }
 
     /// Time of all switches from the first track to this one: the skew of its beginning.
     fn turned_ns(&self, track: u64) -> u64 {
         let cylinder = track / self.surfaces;
-        (track - cylinder) * self.head_switch_ns + cylinder * self.seek(1)
+        // A seek over one cylinder: the curve begins at one or more.
+        (track - cylinder) * self.head_switch_ns + cylinder * self.seek_ns[0].1
     }
 
-    /// The track of a sector, and the time of its read if the whole drive is read from its first sector on. The first
-    /// sector is at angle 0, so that this time is also the angle.
-    fn place(&self, sector: u64) -> (u64, Span) {
+    fn place(&self, sector: u64) -> Place<'_> {
         let zone = &self.zones[self.zones.partition_point(|zone| zone.first_sector <= sector) - 1];
         let within_zone = sector - zone.first_sector;
         let track = zone.first_track + within_zone / zone.sectors_per_track;
         let within_track = within_zone % zone.sectors_per_track;
-        let track_ns = track * self.revolution_ns + self.turned_ns(track);
-        let angle_ns = |sectors: u64| sectors * self.revolution_ns / zone.sectors_per_track;
-        (track, Span { begin_ns: track_ns + angle_ns(within_track), end_ns: track_ns + angle_ns(within_track + 1) })
+        Place { zone, track, within_track, track_ns: track * self.revolution_ns + self.turned_ns(track) }
+    }
+
+    /// Time at which the `sectors` sectors of a track from this place on have been read if the whole drive is read from
+    /// its first sector on. That sector is at angle 0, so that this time is also the angle.
+    fn passes_ns(&self, place: &Place<'_>, sectors: u64) -> u64 {
+        place.track_ns + (place.within_track + sectors) * self.revolution_ns / place.zone.sectors_per_track
     }
 }
 
-/// The time in which a sector passes the head.
+/// Place of a sector.
 #[derive(Clone, Copy, Debug)]
-struct Span {
-    begin_ns: u64,
-    end_ns: u64,
+struct Place<'a> {
+    zone: &'a Zone,
+    track: u64,
+    within_track: u64,
+    /// Time at which the track begins if the whole drive is read.
+    track_ns: u64,
 }
 
 #[cfg(test)]
@@ -341,7 +353,7 @@ mod tests {
         let mut atlas = mechanism("atlas-10k-iv");
         let written = atlas.access(DiskOp::Write, 0, 0, 8);
         let again = atlas.access(DiskOp::Write, written + 1_000, 8, 8);
-        let apart_ns = atlas.place(15).1.end_ns - atlas.place(7).1.end_ns;
+        let apart_ns = atlas.passes_ns(&atlas.place(15), 1) - atlas.passes_ns(&atlas.place(7), 1);
         assert_eq!(again - written, atlas.revolution_ns() + apart_ns);
         let read = atlas.access(DiskOp::Read, again, 800, 8);
         let again = atlas.access(DiskOp::Read, read + 3_000_000, 808, 8);

@@ -261,15 +261,20 @@ impl SimDisk {
 
     fn take_queued(&mut self, index: usize, counts: &mut DiskCounts) -> u64 {
         let write = self.queue.remove(index);
+        self.take_write(write, counts)
+    }
+
+    fn take_write(&mut self, write: Destage, counts: &mut DiskCounts) -> u64 {
         self.take(DiskOp::Write, write.ready, write.sector, write.sectors, write.cause, counts)
     }
 
     /// The queued write to be executed next, and its start. The queue must not be empty.
     fn next_write(&self) -> (usize, u64) {
         let first = match self.scheduler {
-            Scheduler::Elevator => self.queue.partition_point(|write| write.sector < self.head) % self.queue.len(),
+            Scheduler::Elevator => self.queue.partition_point(|write| write.sector < self.head),
             Scheduler::Fcfs => 0,
         };
+        let first = if first == self.queue.len() { 0 } else { first };
         if self.all_ready <= self.free_at {
             return (first, self.free_at);
         }
@@ -283,21 +288,35 @@ impl SimDisk {
     fn enqueue(&mut self, now: u64, write: Destage, counts: &mut DiskCounts) -> u64 {
         self.work_off(now, counts);
         if self.queue_max == 0 {
-            return self.take(DiskOp::Write, write.ready, write.sector, write.sectors, write.cause, counts);
+            return self.take_write(write, counts);
         }
-        let mut room = now;
-        if self.queue.len() == self.queue_max {
-            let (index, _) = self.next_write();
-            room = self.take_queued(index, counts);
-        }
-        let write = Destage { ready: write.ready.max(room), ..write };
         let place = match self.scheduler {
             Scheduler::Elevator => self.queue.partition_point(|other| other.sector <= write.sector),
             Scheduler::Fcfs => self.queue.len(),
         };
-        self.queue.insert(place, write);
-        self.all_ready = self.all_ready.max(write.ready);
+        let room = if self.queue.len() < self.queue_max {
+            self.queue.insert(place, Destage { ready: write.ready.max(now), ..write });
+            now
+        } else {
+            let (index, _) = self.next_write();
+            let room = self.take_write(self.queue[index], counts);
+            self.replace(index, place, Destage { ready: write.ready.max(room), ..write });
+            room
+        };
+        self.all_ready = self.all_ready.max(write.ready.max(room));
         room
+    }
+
+    /// Removes the queued write at `index` and inserts another one before that at `place`. Only the writes between the
+    /// two are moved.
+    fn replace(&mut self, index: usize, place: usize, write: Destage) {
+        if index < place {
+            self.queue.copy_within(index + 1..place, index);
+            self.queue[place - 1] = write;
+        } else {
+            self.queue.copy_within(place..index, place + 1);
+            self.queue[place] = write;
+        }
     }
 }
 
@@ -372,6 +391,25 @@ mod tests {
         assert_eq!((disks.destage(0, 0), disks.destage(0, 1000)), (0, 0));
         assert_eq!(disks.destage(0, 2000), WRITE + MOVE);
         assert_eq!(disks.destage(0, 3000), 2 * (WRITE + MOVE));
+    }
+
+    /// A write that enters a full queue takes the place of the one that leaves it, wherever the two lie in the order.
+    #[test]
+    fn a_full_queue_stays_in_order() {
+        let (mut disks, page) = (Disks::new(&[drive(Scheduler::Elevator, 8)], 1 << 20), u64::from(PAGE));
+        let mut expected = Vec::new();
+        for step in 0..1000 {
+            let sector = step * 617 % 1009 * page;
+            disks.destage(0, sector);
+            let disk = &disks.disks.disks[0];
+            if expected.len() == 8 {
+                expected.retain(|&queued| queued + page != disk.head);
+            }
+            expected.push(sector);
+            expected.sort_unstable();
+            assert_eq!(disk.queue.iter().map(|write| write.sector).collect::<Vec<_>>(), expected);
+        }
+        assert_eq!((expected.len(), disks.writes(0)), (8, 992));
     }
 
     #[test]
