@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul, RangeInclusive, Sub};
+use std::ops::{Add, AddAssign, Mul, Range, Sub};
 
 use crate::request::Request;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -165,10 +165,10 @@ impl Division {
 
     /// The first pages of a request, as many as should be prefetched into the processor's cache.
     #[inline]
-    pub fn pages_ahead(&self, request: &Request) -> RangeInclusive<u32> {
+    pub fn pages_ahead(&self, request: &Request) -> Range<u32> {
         let last_sector = request.sector + u64::from(request.sectors.max(1) - 1);
         let (first, last) = (self.page_of(request.sector).0, self.page_of(last_sector).0);
-        first..=last.min(first + PAGES_AHEAD_MAX - 1)
+        first..(last + 1).min(first + PAGES_AHEAD_MAX)
     }
 }
 

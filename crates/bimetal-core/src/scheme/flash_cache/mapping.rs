@@ -207,10 +207,11 @@ impl Mapping {
         self.checkpoint.as_mut().map_or(0, |checkpoint| checkpoint.write(media, pages))
     }
 
-    /// Brings the index entry of a logical page into the processor's cache.
+    /// Brings the data for finding a logical page into the processor's cache.
     #[inline]
     pub fn prefetch_entry(&self, page: u32) {
         self.slots.prefetch_index(page);
+        prefetch_index::prefetch_index(&self.present, page as usize / 64);
     }
 
     /// Prefetches the index entry of a logical page.

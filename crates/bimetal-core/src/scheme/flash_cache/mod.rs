@@ -277,7 +277,7 @@ impl FlashCache {
             self.replacer.oldest_dirty(pages).map(page_of).collect();
         // The pages are scattered: the entries of all of them are prefetched together.
         group.iter().for_each(|&(page, slot)| self.mapping.prefetch_cached(page, slot));
-        group.sort_unstable();
+        group.sort_unstable_by_key(|&(page, _)| page);
         group.iter().for_each(|&(_, slot)| self.mapping.prefetch_flash(slot));
         for &(page, slot) in &group {
             self.replacer.remove(slot);
