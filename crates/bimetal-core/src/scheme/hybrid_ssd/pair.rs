@@ -333,6 +333,16 @@ impl Pair {
         }
         self.destaged_pages += 1;
         self.release(slot);
+        self.prefetch_oldest();
+    }
+
+    /// Brings the data that the next demotion changes into the processor's cache: its page was written long ago.
+    #[inline]
+    fn prefetch_oldest(&self) {
+        if let Some(slot) = self.recency.front(BY_RECENCY) {
+            self.prefetch_page(self.fast.page_of(slot));
+            self.fast.prefetch_entry(slot);
+        }
     }
 
     fn release(&mut self, slot: u32) {
