@@ -3,7 +3,8 @@
 //! The sizes of writes, the share of small ones and the written sectors are published facts of the traces, which the
 //! first stand-ins have, too. Not stated are the popularity of the hot data, their extents, the share of small writes
 //! that are not hot, and the length of large runs. Of these, a block-mapped drive without SLC sees how often its chains are
-//! folded and how long they are: p2, n4, n3 and p1.
+//! folded and how long they are: p2, n4, n3 and p1. Several settings meet all goals, and the results of the hybrid differ between
+//! them; the search takes the settings that are nearest to the printed factors.
 
 use std::collections::BTreeMap;
 
@@ -45,6 +46,7 @@ const SCANNED: Goal =
 const FOLDED: Goal = goal("n4 without SLC (table 3)", 2.0, |lab, source| factor(lab, source, "model_n4_folded_blocks"));
 const MISSES: Goal = goal("p1 without SLC (table 3)", 0.034, |lab, source| factor(lab, source, "model_p1_map_miss"));
 
+/// Of NTFS only: under ext3 the large writes of a month are more than ten times the 2.2 GB that they go to.
 const UPDATES: Goal = Goal {
     claim: "update ratio of 8 sectors by that of large writes (fig. 7b)",
     low: MORE_UPDATES,
@@ -73,7 +75,7 @@ pub(super) const CALIBRATIONS: &[Calibration] = &[
         in_pairs: true,
         goals: &[SCANNED, FOLDED, MISSES, folds(0.028), UPDATES],
     },
-    Calibration { source: &EXT3, grid: &[RUN, HOT], in_pairs: true, goals: &[folds(0.011), UPDATES] },
+    Calibration { source: &EXT3, grid: &[RUN, HOT], in_pairs: true, goals: &[folds(0.011)] },
 ];
 
 /// The calibrated stand-ins compared with their goals.

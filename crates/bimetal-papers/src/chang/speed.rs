@@ -57,12 +57,14 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             each(&|curve| (at(curve, 1) - 1.0) / (at(curve, 3) - 1.0)),
         )
         .unless("on NTFS in C3 alone: the hottest data fit into little SLC; with a hot set of 64 MiB for 16 and a flatter popularity \
-             (`hot_set=64MiB`, `theta=0.7`) it is 0.30"),
+             (`hot_set=64MiB`, `theta=0.7`) it is 0.30")
+        .unless_calibrated("on NTFS in C3 alone, where more popular data fit into little SLC; with one step less of popularity (`theta=0.9`) it is 0.49"),
         Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3)).target("T20"),
         Finding::about("C3, 256 MB, ext3", 1.38, 0.1, at(ext3, 3))
             .target("T20")
-            .unless("the stand-in has hot extents of 8 KiB; with 64 KiB it is 1.3"),
-        Finding::about("C1, 256 MB, NTFS", 1.3, 0.1, at(c1, 3)).target("T20"),
+            .unless("the stand-in has hot extents of 8 KiB; with 64 KiB it is 1.3")
+            .unless_calibrated("the paper prints one figure of ext3 without SLC; with hot extents of 128 KiB, which meet it, too, it is 1.51"),
+        Finding::about("C1, 256 MB, NTFS", 1.3, 0.1, at(c1, 3)).target("T20").unless_calibrated(OTHER_FIT),
         Finding::fact(
             "C3 gains more than C1",
             "1.84 and 1.3",
@@ -96,6 +98,16 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         findings,
     })
 }
+
+/// Reason for C1 on the calibrated stand-in.
+const OTHER_FIT: &str = "table 3 without SLC does not decide it: with runs of 1 MiB and a tenth of the small writes cold (`run=1MiB`, \
+    `hot_share=0.9`), which meet its factors, too, it is 1.35";
+
+/// Reason for energies.
+const AS_TIME: &str = "energy follows time: the same as the speed-up of this trace in fig8a";
+
+/// The same for the share of energy that is saved.
+const MORE_OF_IT: &str = "it is 1 - 1 / speed-up, so that a speed-up a little lower counts more here";
 
 /// Raw MLC capacity of the drives, in MiB.
 const MLC_MIB: u32 = 21 << 10;
@@ -192,9 +204,11 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             .of_kind(Kind::Arithmetic)
             .target("T4"),
         Finding::about("energy by that without SLC, 256 MB, NTFS", 0.542, 0.1, ntfs_energy[3].1)
-            .unless("energy follows time: the same as the speed-up of NTFS in fig8a"),
+            .unless(AS_TIME)
+            .unless_calibrated(AS_TIME),
         Finding::about("energy by that without SLC, 256 MB, ext3", 0.736, 0.1, ext3_energy[3].1)
-            .unless("energy follows time: the same as the speed-up of ext3 in fig8a"),
+            .unless(AS_TIME)
+            .unless_calibrated(AS_TIME),
         Finding::about(
             "energy ratio x speed-up (all operations draw the same power)",
             1.0,
@@ -249,8 +263,7 @@ pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         }],
         findings: vec![
             Finding::about("1.8 times faster", 1.8, 0.1, measured[0]),
-            Finding::about("46 % less energy", 0.46, 0.1, measured[1])
-                .unless("it is 1 - 1 / speed-up, so that a speed-up a little lower counts more here"),
+            Finding::about("46 % less energy", 0.46, 0.1, measured[1]).unless(MORE_OF_IT).unless_calibrated(MORE_OF_IT),
             Finding::between("4 % more cost", 0.035, 0.045, measured[2]).of_kind(Kind::Arithmetic),
         ],
     })

@@ -121,6 +121,10 @@ const SMALL_MIB: [u32; 7] = [8, 16, 32, 64, 128, 256, 512];
 const HOTTEST: &str = "a few sectors get more writes than so small a chip may take, and updates are never turned away; with a \
     flatter popularity (`theta=0.5`) it is 10.1, 10.1 and 10.3 from 8 to 32 MB in C2, 20.1, 19.9 and 16.4 in C3";
 
+/// The same on the calibrated stand-in.
+const HOTTEST_CALIBRATED: &str = "a few sectors get more writes than so small a chip may take, and updates are never turned away; with a \
+    flatter popularity it is 10.4 and 10.0 in C2 (`theta=0.5`), 20.3 and 20.1 in C3 (0.7)";
+
 /// Fig. 12b: BW, mean erases of SLC divided by those of MLC.
 pub(super) fn fig12b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let mut series = Vec::new();
@@ -151,7 +155,8 @@ pub(super) fn fig12b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         findings.extend([
             Finding::fact(at_most, format!("{limit} + 2 % at every size"), highest <= 1.02 * limit, row([highest]))
                 .target("T23")
-                .unless(HOTTEST),
+                .unless(HOTTEST)
+                .unless_calibrated(HOTTEST_CALIBRATED),
             Finding::fact(
                 equal,
                 format!("{limit} ± 5 % at 8 and 16 MB"),
@@ -159,14 +164,16 @@ pub(super) fn fig12b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
                 row(values[..2].iter().copied()),
             )
             .target("T23")
-            .unless(HOTTEST),
+            .unless(HOTTEST)
+            .unless_calibrated(HOTTEST_CALIBRATED),
             Finding::fact(
                 below,
                 format!("below {limit} from 64 MB on"),
                 values[3..].iter().all(|&value| value < limit),
                 row(values[3..].iter().copied()),
             )
-            .target("T23"),
+            .target("T23")
+            .unless_calibrated("C2 at 64 MB alone; with a flatter popularity (`theta=0.7`) it is 9.7"),
         ]);
         rejects.push(metric(&hybrids[1], "throttle_rejects") / hybrids[1].report.write_us.count as f64);
         series.push(Series::measured(name, points));
