@@ -216,7 +216,7 @@ mod tests {
         let mut grid = Grid::new(["one", "two", "three"].map(str::to_owned).to_vec());
         grid.section("Figures");
         grid.row("first (ms)", ["1.00", "20,000", "3"].map(str::to_owned).to_vec());
-        let plain = |text: String| anstream::adapter::strip_str(&text).to_string();
+        let plain = |text: String| strip_str(&text).to_string();
         let text = plain(grid.render(100));
         assert_eq!(text.lines().count(), 3, "{text}");
         assert!(text.lines().all(|line| line.trim_end() == line), "{text:?}");

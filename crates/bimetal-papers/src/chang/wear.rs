@@ -46,7 +46,6 @@ pub(super) fn slc_spread(entry: &Entry) -> f64 {
 }
 
 /// Fig. 12a: erase counts of SLC and MLC blocks, for C3 at a sixteenth of its size.
-#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let small = |device, passes| {
         Experiment::new(&NTFS_16TH, device, "chang")
@@ -126,6 +125,7 @@ const HOTTEST_CALIBRATED: &str = "a few sectors get more writes than so small a 
     flatter popularity it is 10.4 and 10.0 in C2 (`theta=0.5`), 20.3 and 20.1 in C3 (0.7)";
 
 /// Fig. 12b: BW, mean erases of SLC divided by those of MLC.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig12b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let mut series = Vec::new();
     let mut findings = Vec::new();
