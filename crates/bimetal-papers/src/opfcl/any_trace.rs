@@ -19,6 +19,8 @@ use crate::finding::{Finding, lowest, rises};
 use crate::lab::{ANY_TRACE, Experiment, Lab, ON_ANY_TRACE};
 use crate::reading::{height_at, heights, range, response_ms};
 use crate::{Drawn, FigureSpec};
+use bimetal_core::chip;
+use bimetal_core::part::real::whole;
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::short;
@@ -50,22 +52,22 @@ const PERIODS_MIN_LOG2: u32 = 4;
 /// Least number of blocks of the flash, the same as of every device that is scaled to a trace.
 const BLOCKS_MIN: u64 = 128;
 
-/// The flash: pages of a block, bytes of a page, and time to erase a block in microseconds (table 2).
-const BLOCK_PAGES: u64 = 64;
-const PAGE_BYTES: u64 = 4096;
-const ERASE_US: f64 = 1500.0;
+/// Least number of pages of a block.
+const BLOCK_PAGES_MIN: u64 = 8;
 
 /// Sizes the flash by the trace. Blocks of a small flash are smaller, and erased in proportionally less time.
 pub(super) fn fitted(lab: &Lab<'_>, experiment: Experiment, scheme: &str) -> Experiment {
+    let Some(flash) = chip::find("opfcl-slc") else { return experiment };
+    let (page_bytes, whole_block) = (u64::from(flash.page_bytes), u64::from(flash.pages_per_block));
     let footprint = lab.any_trace().map_or(0, |facts| facts.footprint_bytes);
-    let pages = bimetal_core::part::real::whole(footprint as f64 * FLASH_BY_FOOTPRINT) / PAGE_BYTES;
-    let block_pages = (pages / BLOCKS_MIN).clamp(8, BLOCK_PAGES);
+    let pages = whole(footprint as f64 * FLASH_BY_FOOTPRINT) / page_bytes;
+    let block_pages = (pages / BLOCKS_MIN).clamp(BLOCK_PAGES_MIN, whole_block);
     let blocks = (pages / block_pages).max(BLOCKS_MIN);
     let experiment = experiment
         .fitted()
         .set("cache.pages_per_block", block_pages)
-        .set("cache.erase_us", ERASE_US * block_pages as f64 / BLOCK_PAGES as f64)
-        .set("cache.capacity", format!("{}KiB", blocks * block_pages * PAGE_BYTES / 1024));
+        .set("cache.erase_us", flash.erase_us * block_pages as f64 / whole_block as f64)
+        .set("cache.capacity", format!("{}KiB", blocks * block_pages * page_bytes / 1024));
     if scheme == "opfcl" || scheme == "rwfcl" { experiment.set("period", period(lab, PERIOD_LOG2)) } else { experiment }
 }
 
