@@ -13,6 +13,9 @@ use bimetal_core::trace;
 
 const PAGES_PER_BLOCK: u32 = 128;
 
+/// Pages of the store for generated writes: 256 MiB.
+const PAGES: u64 = 65_536;
+
 /// Pages of 4 KiB in the order of their writes, on a store of `pages` pages.
 struct Writes {
     name: &'static str,
@@ -23,21 +26,20 @@ struct Writes {
 }
 
 impl Writes {
-    /// Twelve multiples of a store of 256 MiB, the last six measured.
+    /// Twelve multiples of the store, the last six measured.
     fn drawn(name: &'static str, mut page: impl FnMut() -> u64) -> Self {
-        const PAGES: u64 = 65_536;
         let mut six = || (0..6 * PAGES).map(|_| page()).collect();
         Self { name, pages: PAGES, ageing: six(), measured: six() }
     }
 
     fn uniform() -> Self {
         let mut state = 7;
-        Self::drawn("uniform", || random::below(&mut state, 65_536))
+        Self::drawn("uniform", || random::below(&mut state, PAGES))
     }
 
     fn zipf() -> Self {
         let mut state = 7;
-        let zipf = Zipf::new(65_536, 0.99, &mut state);
+        let zipf = Zipf::new(PAGES, 0.99, &mut state);
         Self::drawn("Zipf 0.99", || zipf.draw(&mut state))
     }
 

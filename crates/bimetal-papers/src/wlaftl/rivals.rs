@@ -167,7 +167,7 @@ pub(super) const HEADLINES: [Headline; 5] = [
     },
 ];
 
-pub(super) fn all_erases(entry: &Entry) -> f64 {
+fn all_erases(entry: &Entry) -> f64 {
     slc_erases(entry) + mlc_erases(entry)
 }
 
