@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use bimetal_core::device::Resolved;
 use bimetal_core::part::real::whole;
-use bimetal_papers::lab::LabProgress;
+use bimetal_papers::pool::LabProgress;
 use bimetal_study::compare::Progress;
 use bimetal_study::drives;
 use bimetal_study::sweep::schedule;
@@ -66,7 +66,7 @@ impl Progress for Bars {
     }
 }
 
-/// A bar for the replays of each figure of the papers.
+/// A bar for the figures of the papers, with the number of their replays.
 pub struct PaperBar {
     bar: ProgressBar,
 }
@@ -74,21 +74,21 @@ pub struct PaperBar {
 impl PaperBar {
     /// Hidden without a terminal or with `--quiet`.
     pub fn new() -> Self {
-        let bar = bar(0, "{msg:28} {bar:40} {pos:>3} of {len} replays, {elapsed}");
-        Self { bar }
+        Self { bar: bar(0, "{msg:18} {bar:16} figure {pos} of {len}, {prefix}{elapsed}") }
     }
 }
 
 impl LabProgress for PaperBar {
     fn replays(&self, done: usize, of: usize) {
-        self.bar.set_length(of as u64);
-        self.bar.set_position(done as u64);
+        self.bar.set_prefix(format!("{done} of {of} replays, "));
     }
 }
 
 impl bimetal_papers::Progress for PaperBar {
     fn figure(&self, paper: &str, figure: &str, number: usize, of: usize) {
-        self.bar.set_message(format!("{paper} {figure} ({number} of {of})"));
+        self.bar.set_message(format!("{paper} {figure}"));
+        self.bar.set_length(of as u64);
+        self.bar.set_position(number as u64);
     }
 }
 

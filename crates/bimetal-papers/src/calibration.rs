@@ -14,7 +14,8 @@ use bimetal_study::figure::short;
 use crate::Drawn;
 use crate::claim::{Kind, StandIn};
 use crate::finding::Finding;
-use crate::lab::{Fitted, Lab, QuietLab, Scale, Source};
+use crate::lab::{Fitted, Lab, Scale, Source};
+use crate::pool::{Pool, QuietLab};
 
 /// Measures a figure of a baseline or of a trace.
 pub type Measure = fn(&Lab<'_>, &'static Source) -> Result<f64, StudyError>;
@@ -114,8 +115,8 @@ impl Calibration {
     /// Invalid settings or replays.
     pub fn try_settings(&self, settings: &[Setting], scale: Scale) -> Result<Fit, StudyError> {
         let source = self.candidate(settings);
-        let mut lab = Lab::new(scale, 0, BTreeMap::new(), &QuietLab);
-        lab.take_stand_in(StandIn::Calibrated);
+        let pool = Pool::new(scale, 0, BTreeMap::new(), &QuietLab);
+        let lab = Lab::new(&pool, StandIn::Calibrated);
         let values = self.goals.iter().map(|goal| (goal.measure)(&lab, source)).collect::<Result<Vec<_>, _>>()?;
         let misses = self.goals.iter().zip(&values).map(|(goal, &value)| goal.miss(value).powi(2));
         let off =

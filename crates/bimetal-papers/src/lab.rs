@@ -1,10 +1,7 @@
-//! The laboratory for the papers' experiments. Workloads are made once and shared, and replays run in parallel, none of
-//! them twice.
+//! The laboratory for the papers' experiments: traces, replays, and the commands that repeat them.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bimetal_core::device;
 use bimetal_core::profile::{CurvePlan, Profile};
@@ -13,9 +10,10 @@ use bimetal_core::report::{TraceFacts, WearFigures};
 
 use crate::claim::StandIn;
 use crate::finding::Finding;
+use crate::pool::{Pool, lock};
 use bimetal_study::compare::{self, Entry};
 use bimetal_study::prepare::{Schemes, Workload, prepare};
-use bimetal_study::{StudyError, arrivals, generate, sample};
+use bimetal_study::{StudyError, arrivals, sample};
 
 /// Size of the experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +86,7 @@ impl Source {
     }
 
     /// The workload and its settings.
-    fn generator(&self, scale: Scale, stand_in: StandIn) -> (&'static str, Vec<(String, String)>) {
+    pub(crate) fn generator(&self, scale: Scale, stand_in: StandIn) -> (&'static str, Vec<(String, String)>) {
         let fitted = self.fitted(stand_in);
         let quick = fitted.and_then(|fitted| fitted.quick).unwrap_or(self.quick);
         let quick = if scale == Scale::Quick { quick } else { &[] };
@@ -101,7 +99,7 @@ impl Source {
     }
 
     /// Name of a file for the trace.
-    fn file(&self, stand_in: StandIn) -> String {
+    pub(crate) fn file(&self, stand_in: StandIn) -> String {
         let kind = if self.fitted(stand_in).is_some() { "-calibrated" } else { "" };
         format!("{}{kind}.bimetal", self.name)
     }
@@ -120,7 +118,7 @@ impl Source {
 /// One replay: a trace, a device, a scheme and a plan.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    source: &'static Source,
+    pub(crate) source: &'static Source,
     device: &'static str,
     scheme: &'static str,
     settings: Vec<(String, String)>,
@@ -192,81 +190,50 @@ impl Experiment {
         }
         command
     }
+
+    /// Runs the replay. `progress` is called every few milliseconds.
+    ///
+    /// # Errors
+    /// A device or a scheme that does not take a setting, or a device that does not take the trace; or a stop by
+    /// `progress`.
+    pub(crate) fn replay(
+        &self,
+        workload: Workload,
+        progress: &mut impl FnMut() -> ControlFlow<()>,
+    ) -> Result<Entry, StudyError> {
+        let device = device::preset(self.device)?;
+        let scheme = Schemes::named(&[self.scheme.to_owned()]).map_err(device::DeviceError::from)?;
+        let prepared = prepare(workload, Some(device), &scheme, &self.settings)?;
+        let (requests, facts) = (&prepared.workload.requests, &prepared.workload.facts);
+        match prepared.runs.first() {
+            Some(resolved) => compare::entry(resolved, requests, facts, &self.plan, &mut |_| progress()),
+            None => Err(StudyError::NoScheme { reason: self.scheme.to_owned() }),
+        }
+    }
 }
 
 /// Passes over a trace to which a device is fitted, and the last ones, which are measured.
 const FITTED_PASSES: (u32, u32) = (4, 2);
 
-/// Called from several threads.
-pub trait LabProgress: Sync {
-    /// Number of finished replays among those that a figure requested together.
-    fn replays(&self, done: usize, of: usize);
-
-    /// Called every few milliseconds of a replay, and while a trace is generated. Returns whether to continue. After it
-    /// has returned a break, it must do so for every replay.
-    fn served(&self) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
-/// Shows no progress.
-#[derive(Debug)]
-pub struct QuietLab;
-
-impl LabProgress for QuietLab {
-    fn replays(&self, _done: usize, _of: usize) {}
-}
-
-/// A workload by the name of its file. It is locked while it is generated, so that others that need it wait.
-type Recent = (String, Arc<Mutex<Option<Workload>>>);
-
-/// Generated or opened traces and finished replays.
+/// The work on one figure: its replays, and the commands that repeat them.
 pub struct Lab<'a> {
-    scale: Scale,
+    pool: &'a Pool<'a>,
     stand_in: StandIn,
-    jobs: usize,
-    progress: &'a dyn LabProgress,
-    /// Traces of the user, by the name of the trace that they replace.
-    own: BTreeMap<String, Workload>,
-    /// The most recently used workloads, the latest at the end.
-    recent: Mutex<Vec<Recent>>,
-    /// Finished replays by their commands.
-    done: Mutex<BTreeMap<String, Arc<Entry>>>,
-    /// Commands since they were last taken, in order.
+    /// Commands of all requests so far, in order.
     commands: Mutex<Vec<String>>,
-    /// Reason why a user's trace cannot decide a claim, since this was last taken.
+    /// Reason why a user's trace cannot decide a claim.
     undecided: Mutex<Option<String>>,
 }
 
-/// Number of workloads kept in memory.
-const RECENT: usize = 2;
-
 impl<'a> Lab<'a> {
-    /// A lab in which at most `jobs` replays run at once; 0 means one for each processor. Traces of the user replace
-    /// generated ones, by names of [`Source`]s.
-    pub fn new(scale: Scale, jobs: usize, own: BTreeMap<String, Workload>, progress: &'a dyn LabProgress) -> Self {
-        let jobs = if jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { jobs };
-        Self {
-            scale,
-            stand_in: StandIn::First,
-            jobs,
-            progress,
-            own,
-            recent: Mutex::default(),
-            done: Mutex::default(),
-            commands: Mutex::default(),
-            undecided: Mutex::default(),
-        }
-    }
-
-    /// A lab for [`ANY_TRACE`], the requests of this workload.
-    pub fn on_any_trace(workload: Workload, jobs: usize, progress: &'a dyn LabProgress) -> Self {
-        Self::new(Scale::Full, jobs, BTreeMap::from([(ANY_TRACE.name.to_owned(), workload)]), progress)
+    /// A lab that replays these stand-ins.
+    pub fn new(pool: &'a Pool<'a>, stand_in: StandIn) -> Self {
+        Self { pool, stand_in, commands: Mutex::default(), undecided: Mutex::default() }
     }
 
     /// Facts about [`ANY_TRACE`].
     pub fn any_trace(&self) -> Option<&TraceFacts> {
-        self.own.get(ANY_TRACE.name).map(|own| &own.facts)
+        self.pool.own(&ANY_TRACE).map(|own| &own.facts)
     }
 
     /// A finding on [`ANY_TRACE`], which is not judged if a region of any of these replays was never erased: those of the
@@ -279,11 +246,6 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Sets the kind of generated traces from now on.
-    pub fn take_stand_in(&mut self, stand_in: StandIn) {
-        self.stand_in = stand_in;
-    }
-
     /// The kind of generated traces.
     pub fn stand_in(&self) -> StandIn {
         self.stand_in
@@ -291,27 +253,22 @@ impl<'a> Lab<'a> {
 
     /// The workload of a trace and its settings.
     pub fn generator(&self, source: &Source) -> (&'static str, Vec<(String, String)>) {
-        source.generator(self.scale, self.stand_in)
-    }
-
-    /// Whether any of these traces has a calibrated version.
-    pub fn has_calibrated(&self, sources: &[&Source]) -> bool {
-        sources.iter().any(|source| source.calibrated.is_some() && !self.is_own(source))
+        source.generator(self.scale(), self.stand_in)
     }
 
     /// Size of the experiments.
     pub fn scale(&self) -> Scale {
-        self.scale
+        self.pool.scale()
     }
 
     /// Whether a user's trace replaces a generated one.
     pub fn is_own(&self, source: &Source) -> bool {
-        self.own.contains_key(source.name)
+        self.pool.own(source).is_some()
     }
 
     /// Whether a generated trace is shorter than the paper's.
     pub fn is_cut(&self, source: &Source) -> bool {
-        self.scale == Scale::Quick && !self.is_own(source)
+        self.scale() == Scale::Quick && !self.is_own(source)
     }
 
     /// The requests of a trace.
@@ -319,28 +276,7 @@ impl<'a> Lab<'a> {
     /// # Errors
     /// A workload that does not fit into memory.
     pub fn workload(&self, source: &'static Source) -> Result<Workload, StudyError> {
-        if let Some(own) = self.own.get(source.name) {
-            return Ok(own.clone());
-        }
-        let slot = {
-            let mut recent = lock(&self.recent);
-            let file = source.file(self.stand_in);
-            let known = recent.iter().position(|(name, _)| *name == file);
-            let slot = known.map_or_else(Default::default, |at| recent.remove(at).1);
-            recent.push((file, Arc::clone(&slot)));
-            if recent.len() > RECENT {
-                recent.remove(0);
-            }
-            slot
-        };
-        let mut slot = lock(&slot);
-        if let Some(workload) = slot.as_ref() {
-            return Ok(workload.clone());
-        }
-        let progress = &mut |_| self.progress.served();
-        let (workload, settings) = self.generator(source);
-        let trace = generate::trace_with_progress(workload, &settings, SEED, progress)?;
-        Ok(slot.insert(Workload::of(trace, None)).clone())
+        self.pool.workload(source, self.stand_in)
     }
 
     /// Number and sizes of a trace's requests.
@@ -367,72 +303,52 @@ impl<'a> Lab<'a> {
     /// Runs every experiment that has not run yet. Results are in the order of the experiments.
     ///
     /// # Errors
-    /// The first experiment that fails.
+    /// An experiment that fails.
     pub fn run(&self, experiments: &[Experiment]) -> Result<Vec<Arc<Entry>>, StudyError> {
-        let command = |experiment: &Experiment| experiment.command(&self.file(experiment.source));
-        let commands: Vec<String> = experiments.iter().map(command).collect();
-        for (experiment, command) in experiments.iter().zip(&commands) {
+        let mut due = Vec::with_capacity(experiments.len());
+        for (place, experiment) in experiments.iter().enumerate() {
+            let command = experiment.command(&self.file(experiment.source));
             self.note_source(experiment.source);
             self.note(command.clone());
+            due.push((place, experiment, command));
         }
-        let mut due: Vec<(&Experiment, &String)> = experiments.iter().zip(&commands).collect();
-        due.retain(|(_, command)| !lock(&self.done).contains_key(*command));
-        due.sort_by_key(|(experiment, command)| (experiment.source.name, *command));
-        due.dedup_by_key(|(_, command)| *command);
-        let (next, finished, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(None));
-        self.progress.replays(0, due.len());
-        let work = || {
-            while let Some(&(experiment, command)) = due.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match self.replay(experiment) {
-                    Ok(entry) => lock(&self.done).insert(command.clone(), Arc::new(entry)),
-                    Err(error) => {
-                        next.store(due.len(), Ordering::Relaxed);
-                        lock(&failed).get_or_insert(error);
-                        return;
-                    }
-                };
-                self.progress.replays(finished.fetch_add(1, Ordering::Relaxed) + 1, due.len());
-            }
+        // Replays of a trace follow each other, so that it is generated once.
+        due.sort_by(|(_, one, command), (_, other, than)| (one.source.name, command).cmp(&(other.source.name, than)));
+        let replay = |(place, experiment, command): &(usize, &Experiment, String)| {
+            Ok((*place, self.pool.replay(experiment, command, self.stand_in)?))
         };
-        std::thread::scope(|scope| {
-            for _ in 1..self.jobs.min(due.len()) {
-                // If no thread can be started, this thread does all the work.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-            }
-            work();
-        });
-        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
-        let done = lock(&self.done);
-        for (experiment, command) in experiments.iter().zip(&commands) {
-            if let (Some(own), Some(entry)) = (self.own.get(experiment.source.name), done.get(command))
+        self.pool.expect(due.len());
+        let mut entries = self.pool.each(&due, replay)?;
+        entries.sort_by_key(|(place, _)| *place);
+        let entries: Vec<Arc<Entry>> = entries.into_iter().map(|(_, entry)| entry).collect();
+        for (experiment, entry) in experiments.iter().zip(&entries) {
+            if let Some(own) = self.pool.own(experiment.source)
                 && let Some(why) = cannot_decide(&own.facts, &entry.report.wear)
             {
                 lock(&self.undecided).get_or_insert(why);
             }
         }
-        Ok(commands.iter().filter_map(|command| done.get(command).cloned()).collect())
+        Ok(entries)
     }
 
-    /// The commands that repeat all requests since the last call, without duplicates.
-    pub fn take_commands(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.commands))
+    /// The commands that repeat all requests, without duplicates.
+    pub fn commands(&self) -> Vec<String> {
+        lock(&self.commands).clone()
     }
 
-    /// Reason why a user's trace could not decide a claim since the last call, if there is one.
-    pub fn take_undecided(&self) -> Option<String> {
-        lock(&self.undecided).take()
+    /// Reason why a user's trace could not decide a claim, if there is one.
+    pub fn undecided(&self) -> Option<String> {
+        lock(&self.undecided).clone()
     }
 
     /// The file of a trace: the user's, or the one that [`Source::command`] writes.
     fn file(&self, source: &Source) -> String {
-        self.own.get(source.name).map_or_else(|| source.file(self.stand_in), |own| own.facts.name.clone())
+        self.pool.own(source).map_or_else(|| source.file(self.stand_in), |own| own.facts.name.clone())
     }
 
     fn note_source(&self, source: &Source) {
         if !self.is_own(source) {
-            self.note(source.command(self.scale, self.stand_in));
+            self.note(source.command(self.scale(), self.stand_in));
         }
     }
 
@@ -440,20 +356,6 @@ impl<'a> Lab<'a> {
         let mut commands = lock(&self.commands);
         if !commands.contains(&command) {
             commands.push(command);
-        }
-    }
-
-    fn replay(&self, experiment: &Experiment) -> Result<Entry, StudyError> {
-        let workload = self.workload(experiment.source)?;
-        let device = device::preset(experiment.device)?;
-        let scheme = Schemes::named(&[experiment.scheme.to_owned()]).map_err(device::DeviceError::from)?;
-        let prepared = prepare(workload, Some(device), &scheme, &experiment.settings)?;
-        let (requests, facts) = (&prepared.workload.requests, &prepared.workload.facts);
-        match prepared.runs.first() {
-            Some(resolved) => {
-                compare::entry(resolved, requests, facts, &experiment.plan, &mut |_| self.progress.served())
-            }
-            None => Err(StudyError::NoScheme { reason: experiment.scheme.to_owned() }),
         }
     }
 }
@@ -469,14 +371,6 @@ fn cannot_decide(trace: &TraceFacts, wear: &[WearFigures]) -> Option<String> {
     let unworn = wear.iter().find(|region| region.erases_total == 0)?;
     let why = if trace.writes == 0 { "writes nothing" } else { "is too short for the paper's device" };
     Some(format!("`{}` {why}: no block of `{}` was ever erased", trace.name, unworn.region))
-}
-
-/// Seed of every generated workload, the same as that of `bimetal generate`.
-const SEED: u64 = 1;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Guarded values are never inconsistent.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

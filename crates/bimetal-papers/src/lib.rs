@@ -15,11 +15,13 @@ mod hyssd;
 pub mod lab;
 mod opfcl;
 mod page;
+pub mod pool;
 mod reading;
 mod wlaftl;
 pub mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 
@@ -28,7 +30,8 @@ use bimetal_study::figure::Plot;
 use calibration::Calibration;
 use claim::{Claim, Figure, Kind, StandIn, Verdict, primary};
 use finding::Finding;
-use lab::{Lab, LabProgress, Scale, Source};
+use lab::{Lab, Scale, Source};
+use pool::{LabProgress, Pool};
 
 use bimetal_study::prepare::Workload;
 
@@ -270,10 +273,10 @@ pub trait Progress: LabProgress {
     fn figure(&self, paper: &str, figure: &str, number: usize, of: usize);
 }
 
-/// Makes the chosen figures one after the other. The replays of each figure run in parallel.
+/// Makes the chosen figures. They and their replays run in parallel.
 ///
 /// # Errors
-/// The first experiment that fails.
+/// An experiment that fails.
 pub fn reproduce(
     chosen: &[Chosen],
     scale: Scale,
@@ -282,24 +285,22 @@ pub fn reproduce(
     progress: &impl Progress,
 ) -> Result<Reproduction, StudyError> {
     let traces = own.iter().map(|(name, workload)| (name.clone(), workload.facts.name.clone())).collect();
-    let mut lab = Lab::new(scale, jobs, own, progress);
-    let mut figures = Vec::new();
-    for (number, &(paper, figure)) in chosen.iter().enumerate() {
-        progress.figure(paper.name, figure.name, number + 1, chosen.len());
-        for stand_in in StandIn::ALL {
-            lab.take_stand_in(stand_in);
-            if figure.stand_ins(&lab).contains(&stand_in) {
-                figures.push(made(&mut lab, paper, figure)?);
-            }
-        }
-    }
+    let pool = Pool::new(scale, jobs, own, progress);
+    let with_stand_ins =
+        |&(paper, figure): &Chosen| figure.stand_ins(&pool).iter().map(move |&kind| (paper, figure, kind));
+    let figures: Vec<_> = chosen.iter().flat_map(with_stand_ins).collect();
+    let begun = AtomicUsize::new(0);
+    let figures = pool.each(&figures, |&(paper, figure, stand_in)| {
+        progress.figure(paper.name, figure.name, begun.fetch_add(1, Ordering::Relaxed) + 1, figures.len());
+        made(&Lab::new(&pool, stand_in), paper, figure)
+    })?;
     Ok(Reproduction::of(scale, traces, figures))
 }
 
 /// Judges the claims of the chosen figures on each of these traces, on devices that are scaled to it.
 ///
 /// # Errors
-/// The first experiment that fails.
+/// An experiment that fails.
 pub fn reproduce_on(
     chosen: &[Chosen],
     traces: &[Workload],
@@ -307,14 +308,14 @@ pub fn reproduce_on(
     progress: &impl Progress,
 ) -> Result<Reproduction, StudyError> {
     let mut figures = Vec::new();
-    let of = chosen.len() * traces.len();
+    let (begun, of) = (AtomicUsize::new(0), chosen.len() * traces.len());
     for of_paper in chosen.chunk_by(|(one, _), (other, _)| one.name == other.name) {
         for workload in traces {
-            let mut lab = Lab::on_any_trace(workload.clone(), jobs, progress);
-            for &(paper, figure) in of_paper {
-                progress.figure(paper.name, figure.name, figures.len() + 1, of);
-                figures.push(made_on(&mut lab, paper, figure, &workload.facts.name)?);
-            }
+            let pool = Pool::on_any_trace(workload.clone(), jobs, progress);
+            figures.extend(pool.each(of_paper, |&(paper, figure)| {
+                progress.figure(paper.name, figure.name, begun.fetch_add(1, Ordering::Relaxed) + 1, of);
+                made_on(&Lab::new(&pool, StandIn::First), paper, figure, &workload.facts.name)
+            })?);
         }
     }
     Ok(Reproduction::of(Scale::Full, BTreeMap::new(), figures))
@@ -337,7 +338,7 @@ impl Reproduction {
 }
 
 /// A figure about a trace of the user.
-fn made_on(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec, trace: &str) -> Result<Figure, StudyError> {
+fn made_on(lab: &Lab<'_>, paper: &PaperSpec, figure: &FigureSpec, trace: &str) -> Result<Figure, StudyError> {
     let drawn = (figure.make)(lab)?;
     let claim = |finding: Finding| Claim {
         paper: paper.name,
@@ -362,15 +363,15 @@ fn made_on(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec, trace: &st
         caption: drawn.caption,
         plots: drawn.plots,
         claims,
-        commands: lab.take_commands(),
+        commands: lab.commands(),
     })
 }
 
 /// A figure with the lab's current stand-ins.
-fn made(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Figure, StudyError> {
+fn made(lab: &Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Figure, StudyError> {
     let drawn = (figure.make)(lab)?;
     let own_traces = figure.sources.iter().any(|source| lab.is_own(source));
-    let (undecided, stand_in) = (lab.take_undecided(), lab.stand_in());
+    let (undecided, stand_in) = (lab.undecided(), lab.stand_in());
     let claim = |finding: Finding| {
         let finding = match (&undecided, finding.kind) {
             (Some(why), Kind::Result) => Finding { verdict: Verdict::NotJudged, ..finding }.reason(why),
@@ -409,17 +410,17 @@ fn made(lab: &mut Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Fig
         caption: drawn.caption,
         plots: drawn.plots,
         claims: drawn.findings.into_iter().map(claim).filter(depends).collect(),
-        commands: lab.take_commands(),
+        commands: lab.commands(),
     })
 }
 
 impl FigureSpec {
     /// The stand-ins for this figure: the first ones, and also the calibrated ones if there are any.
-    fn stand_ins(&self, lab: &Lab<'_>) -> &'static [StandIn] {
+    fn stand_ins(&self, pool: &Pool<'_>) -> &'static [StandIn] {
         if self.name == FIT {
             return &[StandIn::Calibrated];
         }
-        if lab.has_calibrated(self.sources) { &StandIn::ALL } else { &[StandIn::First] }
+        if pool.has_calibrated(self.sources) { &StandIn::ALL } else { &[StandIn::First] }
     }
 }
 

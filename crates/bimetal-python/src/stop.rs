@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use bimetal_papers::lab::LabProgress;
+use bimetal_papers::pool::LabProgress;
 use bimetal_study::compare;
 use pyo3::prelude::*;
 

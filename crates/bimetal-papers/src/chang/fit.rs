@@ -13,7 +13,8 @@ use super::{EXT3, NTFS, replay};
 use crate::Drawn;
 use crate::calibration::{self, Calibration, Goal, Measure, Setting};
 use crate::claim::StandIn;
-use crate::lab::{Fitted, Lab, QuietLab, Scale, Source};
+use crate::lab::{Fitted, Lab, Scale, Source};
+use crate::pool::{Pool, QuietLab};
 use crate::reading::metric;
 use bimetal_core::profile::CurvePlan;
 use bimetal_study::StudyError;
@@ -54,8 +55,8 @@ const UPDATES: Goal = Goal {
     aim: None,
     measure: |_, source| {
         // Data are written again and again over a month, not over the fewer requests of a quick run.
-        let mut month = Lab::new(Scale::Full, 1, BTreeMap::new(), &QuietLab);
-        month.take_stand_in(StandIn::Calibrated);
+        let pool = Pool::new(Scale::Full, 1, BTreeMap::new(), &QuietLab);
+        let month = Lab::new(&pool, StandIn::Calibrated);
         Ok(updates(&month.profile(source, &CurvePlan { points: 0, ..CurvePlan::default() })?))
     },
 };
