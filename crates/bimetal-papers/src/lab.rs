@@ -365,11 +365,11 @@ fn with_trace(command: &str, file: &str) -> String {
     if file == sample::NAME { command.to_owned() } else { format!("{command} {file}") }
 }
 
-/// Reason why the replay of a user's trace is inconclusive. The devices have the papers' sizes. If a trace never causes
-/// an erase in some region, it shows nothing about garbage collection and wear.
+/// Reason why the replay of a user's trace is inconclusive. If a trace never causes an erase in some region, it shows
+/// nothing about garbage collection and wear.
 fn cannot_decide(trace: &TraceFacts, wear: &[WearFigures]) -> Option<String> {
     let unworn = wear.iter().find(|region| region.erases_total == 0)?;
-    let why = if trace.writes == 0 { "writes nothing" } else { "is too short for the paper's device" };
+    let why = if trace.writes == 0 { "writes nothing" } else { "is too short for the device" };
     Some(format!("`{}` {why}: no block of `{}` was ever erased", trace.name, unworn.region))
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Case, Compared, compared, is_mountain, life_left};
+use super::{Compared, Drive, compared, is_mountain, life_left};
 use crate::finding::{Finding, highest, lowest};
 use crate::lab::{ANY_TRACE, Lab, ON_ANY_TRACE};
 use crate::reading::{curve, heights, metric_over_time, range, response_ms, second_half};
@@ -24,8 +24,8 @@ pub(super) const FIGURES: &[FigureSpec] = &[
     FigureSpec { name: "fig5", title: "lifetime over the utilisation", sources: ON_ANY_TRACE, make: fig5 },
 ];
 
-static ST: Case = Case { source: &ANY_TRACE, device: "hyssd-st", fastest: f64::NAN, longest_lived: f64::NAN };
-static MT: Case = Case { source: &ANY_TRACE, device: "hyssd-mt", fastest: f64::NAN, longest_lived: f64::NAN };
+static ST: Drive = Drive { source: &ANY_TRACE, device: "hyssd-st" };
+static MT: Drive = Drive { source: &ANY_TRACE, device: "hyssd-mt" };
 
 impl Compared {
     fn replays(&self) -> impl Iterator<Item = &Arc<Entry>> {
@@ -47,8 +47,8 @@ fn fig3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         ],
     ];
     let mut findings = Vec::new();
-    for (case, [minimum, perf, life]) in [&ST, &MT].into_iter().zip(claims) {
-        let compared = compared(lab, case)?;
+    for (drive, [minimum, perf, life]) in [&ST, &MT].into_iter().zip(claims) {
+        let compared = compared(lab, drive)?;
         let ((percent, best), inside) = lowest(&curve(&compared.fixed, response_ms)).unwrap_or_default();
         let of_perf = response_ms(&compared.perf);
         let of_life = response_ms(&compared.life);
@@ -91,8 +91,8 @@ fn fig5(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         ],
     ];
     let mut findings = Vec::new();
-    for (case, [mountain, perf, life]) in [&ST, &MT].into_iter().zip(claims) {
-        let compared = compared(lab, case)?;
+    for (drive, [mountain, perf, life]) in [&ST, &MT].into_iter().zip(claims) {
+        let compared = compared(lab, drive)?;
         let fixed = curve(&compared.fixed, life_left);
         let ((percent, best), _) = highest(&fixed).unwrap_or_default();
         let of_drive = [

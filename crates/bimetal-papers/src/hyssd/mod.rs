@@ -106,20 +106,29 @@ static EXCHANGE: Source = Source {
     calibrated: None,
 };
 
-/// A drive under a workload, with the paper's results.
-struct Case {
+/// A drive under a workload.
+struct Drive {
     source: &'static Source,
     device: &'static str,
+}
+
+/// A drive under a workload of the paper, with the paper's results.
+struct Case {
+    drive: Drive,
     /// Utilisation of Static with the lowest response, in percent (Fig. 3).
     fastest: f64,
     /// Utilisation of Static with the longest life, in percent (Fig. 5).
     longest_lived: f64,
 }
 
-static ST_FINANCIAL: Case = Case { source: &FINANCIAL, device: "hyssd-st", fastest: 60.0, longest_lived: 80.0 };
-static ST_EXCHANGE: Case = Case { source: &EXCHANGE, device: "hyssd-st", fastest: 80.0, longest_lived: 97.0 };
-static MT_FINANCIAL: Case = Case { source: &FINANCIAL, device: "hyssd-mt", fastest: 30.0, longest_lived: 10.0 };
-static MT_EXCHANGE: Case = Case { source: &EXCHANGE, device: "hyssd-mt", fastest: 70.0, longest_lived: 60.0 };
+static ST_FINANCIAL: Case =
+    Case { drive: Drive { source: &FINANCIAL, device: "hyssd-st" }, fastest: 60.0, longest_lived: 80.0 };
+static ST_EXCHANGE: Case =
+    Case { drive: Drive { source: &EXCHANGE, device: "hyssd-st" }, fastest: 80.0, longest_lived: 97.0 };
+static MT_FINANCIAL: Case =
+    Case { drive: Drive { source: &FINANCIAL, device: "hyssd-mt" }, fastest: 30.0, longest_lived: 10.0 };
+static MT_EXCHANGE: Case =
+    Case { drive: Drive { source: &EXCHANGE, device: "hyssd-mt" }, fastest: 70.0, longest_lived: 60.0 };
 
 /// Utilisations of Static in percent: from 5 to 97, as in the paper.
 const UTILISATIONS: [f64; 11] = [5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 97.0];
@@ -163,11 +172,11 @@ struct HotSet {
     life: Arc<Entry>,
 }
 
-fn compared(lab: &Lab<'_>, case: &Case) -> Result<Compared, StudyError> {
-    let small = lab.is_cut(case.source);
+fn compared(lab: &Lab<'_>, drive: &Drive) -> Result<Compared, StudyError> {
+    let small = lab.is_cut(drive.source);
     let run = |scheme| {
-        let experiment = Experiment::new(case.source, case.device, scheme);
-        match (case.source.is_any(), small) {
+        let experiment = Experiment::new(drive.source, drive.device, scheme);
+        match (drive.source.is_any(), small) {
             (true, _) => experiment.fitted(),
             (false, false) => experiment,
             (false, true) => {
@@ -177,7 +186,7 @@ fn compared(lab: &Lab<'_>, case: &Case) -> Result<Compared, StudyError> {
     };
     let dynamic = |goal, period: u32| {
         let experiment = run("hyssd").set("goal", goal).intervals(INTERVALS);
-        let period = match (case.source.is_any(), small) {
+        let period = match (drive.source.is_any(), small) {
             (true, _) => period / any_trace::SHORTER,
             (false, true) => period / QUICK,
             (false, false) => period,
@@ -233,7 +242,7 @@ fn plot(title: &str, y: &str, compared: &Compared, figure: fn(&Entry) -> f64) ->
 
 /// Fig. 3.
 fn response(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
-    let compared = compared(lab, case)?;
+    let compared = compared(lab, &case.drive)?;
     let (fixed, lives) = (curve(&compared.fixed, response_ms), curve(&compared.fixed, life_left));
     let ((_, best), inside) = lowest(&fixed).unwrap_or_default();
     let lives_longest = highest(&lives).map_or(f64::NAN, |((percent, _), _)| height_at(&fixed, percent));
@@ -278,7 +287,7 @@ fn response(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
 
 /// Fig. 4.
 fn over_time(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
-    let compared = compared(lab, case)?;
+    let compared = compared(lab, &case.drive)?;
     let [perf, life] = [&compared.perf, &compared.life].map(|entry| metric_over_time(entry, "utilisation_target"));
     let (low, high) = range(&heights(second_half(&perf)));
     let apart = perf.iter().zip(&life).map(|(perf, life)| (perf.1 - life.1).abs()).fold(0.0, f64::max);
@@ -315,7 +324,7 @@ fn over_time(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
 
 /// Fig. 5.
 fn lifetime(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
-    let compared = compared(lab, case)?;
+    let compared = compared(lab, &case.drive)?;
     let fixed = curve(&compared.fixed, life_left);
     let ((_, best), _) = highest(&fixed).unwrap_or_default();
     let [perf, life, agile, banded] = [&compared.perf, &compared.life, &compared.agile_life, &compared.banded_life]
