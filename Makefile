@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL = 0
 export CARGO_PROFILE_DEV_DEBUG = false
 endif
 
-.PHONY: demo test lint browser clients python docs package package-tests site bench soak fuzz fuzzers papers papers-full-size
+.PHONY: demo test rust lint browser clients python docs package package-tests site bench soak fuzz fuzzers papers papers-full-size
 
 # The disk by ublk is not compiled by default, because its library takes libclang. It is tested where libclang is, and wherever `CI` is set.
 UBLK = $(if $(CI)$(shell ldconfig -p 2>/dev/null | grep 'libclang[-0-9.]*so'),--features bimetal-cli/ublk)
@@ -17,9 +17,13 @@ UBLK = $(if $(CI)$(shell ldconfig -p 2>/dev/null | grep 'libclang[-0-9.]*so'),--
 demo:
 	$(CARGO) run --profile demo --no-default-features --locked --package bimetal-cli -- compare --repeat 3 --measure 1 --html report.html
 
-test: clients browser lint
+# Many tests wait for a guest, a server or a disk, so the Python package is built and tested beside the Rust crates.
+test: clients browser
+	+@$(MAKE) --no-print-directory --jobs rust python
+
+# Lints and tests of all crates.
+rust: lint
 	$(CARGO) test --quiet --locked --workspace $(UBLK)
-	$(MAKE) --no-print-directory python
 
 # The crates that can be published to a crate index.
 PUBLISHED = $(patsubst crates/%/Cargo.toml,--package %,$(shell grep -L '^publish = false' crates/*/Cargo.toml))
