@@ -106,8 +106,16 @@ const OTHER_FIT: &str = "table 3 without SLC does not decide it: with runs of 1 
 /// Reason for energies.
 const AS_TIME: &str = "energy follows time: the same as the speed-up of this trace in fig8a";
 
+/// The same under ext3.
+const AS_TIME_EXT3: &str = "energy follows time, as in fig8a; with hot extents of 64 KiB for 8 (`hot_extent=64KiB`) it \
+    is 0.77";
+const AS_TIME_EXT3_CALIBRATED: &str = "energy follows time, as in fig8a; with hot extents of 256 KiB for 32 \
+    (`hot_extent=256KiB`) it is 0.68";
+
 /// The same for the share of energy that is saved.
 const MORE_OF_IT: &str = "it is 1 - 1 / speed-up, so that a speed-up a little lower counts more here";
+const MORE_OF_IT_CALIBRATED: &str = "it is 1 - 1 / speed-up, so that a speed-up a little lower counts more here; with \
+    8 % of the small writes cold for 7 (`hot_share=0.92`) it is 0.427";
 
 /// Raw MLC capacity of the drives, in MiB.
 const MLC_MIB: u32 = 21 << 10;
@@ -207,8 +215,8 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             .unless(AS_TIME)
             .unless_calibrated(AS_TIME),
         Finding::about("energy by that without SLC, 256 MB, ext3", 0.736, 0.1, ext3_energy[3].1)
-            .unless(AS_TIME)
-            .unless_calibrated(AS_TIME),
+            .unless(AS_TIME_EXT3)
+            .unless_calibrated(AS_TIME_EXT3_CALIBRATED),
         Finding::about(
             "energy ratio x speed-up (all operations draw the same power)",
             1.0,
@@ -263,7 +271,9 @@ pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         }],
         findings: vec![
             Finding::about("1.8 times faster", 1.8, 0.1, measured[0]),
-            Finding::about("46 % less energy", 0.46, 0.1, measured[1]).unless(MORE_OF_IT).unless_calibrated(MORE_OF_IT),
+            Finding::about("46 % less energy", 0.46, 0.1, measured[1])
+                .unless(MORE_OF_IT)
+                .unless_calibrated(MORE_OF_IT_CALIBRATED),
             Finding::between("4 % more cost", 0.035, 0.045, measured[2]).of_kind(Kind::Arithmetic),
         ],
     })
