@@ -123,7 +123,10 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             all(large_demotes, twice),
             with_warm(large_demotes) + " times as much",
         )
-        .unless("on Phone ComboFTL's own threshold settles at 64 KB")
+        .unless(
+            "on Phone ComboFTL's own threshold settles at 64 KB; with a target of 2 % of SLC (`migration_target=0.02`, \
+             `migration_tolerance=0.01`), at which it settles at 16 KB, it is 2.75; 4.47; 2.01",
+        )
         .unless_calibrated(ALL_LARGE),
         Finding::fact(
             "2Q/GCLOCK sends much from SLC to MLC, all traces",
@@ -154,7 +157,10 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             all(beside(SIXTY_FOUR), below_one),
             with_warm(beside(SIXTY_FOUR)),
         )
-        .unless("its threshold settles as high, and it copies cold data within SLC first; it holds with warm data"),
+        .unless(
+            "its threshold settles as high, and it copies cold data within SLC first; it holds with warm data, and \
+             with a threshold that stays at 16 KB (`threshold_mode=fixed`): 0.958; 0.700; 0.652",
+        ),
         Finding::fact(
             "ComboFTL is faster than 2Q/GCLOCK, all traces",
             "below 1 of its time, 5 %",
@@ -194,16 +200,27 @@ const SLC_WHY: &str = "the stand-ins have next to no warm data, by which ComboFT
 const STEEP: &str = "on PC one step less of popularity (`theta=1.1`), which meets the goals of the fit, too, gives 0.70 and 0.71 of \
     MLC-only's time, and 1.40 and 1.42 of SLC-only's";
 
+/// The same for the means over the traces.
+const STEEP_MEAN: &str = "with one step less of popularity on PC (`theta=1.1`), which meets the goals of the fit, too, \
+    it is 1.57 times MLC-only's and 0.76 of SLC-only's";
+
 /// Reason why the ranges do not hold together on IOzone.
 const ONE_RANGE: &str = "SLC-only takes 0.40 to 0.46 of MLC-only's time at every `theta`, so that one range shuts out the other: with \
-    `theta=1.2` it is 0.71 and 0.79 of MLC-only's time, and 1.64 and 1.84 of SLC-only's";
+    `theta=1.2` it is 0.71 and 0.79 of MLC-only's time, and 1.64 and 1.84 of SLC-only's; with `theta=1.5` it is 0.53 \
+    and 0.58, and 1.20 and 1.32";
 
-/// Reason why a threshold of 64 KB changes nothing on IOzone.
-const ALL_LARGE: &str = "nearly all of IOzone's writes have 64 KB and more, so that by this threshold none goes to SLC";
+/// Reasons why a threshold of 64 KB changes nothing on IOzone.
+const ALL_LARGE: &str = "nearly all of IOzone's writes have 128 KB, so that by this threshold none goes to SLC; with \
+    writes of 64 KB (`warm_kib=64`, `large_kib=64`), which it admits, it is 2.88 there";
+const ALL_LARGE_FIXED: &str = "nearly all of IOzone's writes have 128 KB, so that by this threshold none goes to SLC; \
+    with writes of 64 KB (`warm_kib=64`, `large_kib=64`), which it admits, it is 2.67 there";
 
-/// Reason why MLC has more to copy with less room of its own.
+/// Reasons why MLC has more to copy with less room of its own.
 const SCATTERED: &str = "the more blocks are in SLC mode, the less spare area MLC has for warm data in extents of 1 MiB; with \
-    `extent_kib=16384` the time is least at 10 %";
+    `extent_kib=16384` the time is least at 10 %; with more room, a chip that offers 1,280 MiB (`logical=1280MiB`, \
+    `span=1268MiB`), it is within 3 % from 10 % on and least at 16.5 %";
+const SCATTERED_COSTS: &str = "the more blocks are in SLC mode, the less spare area MLC has for warm data in extents \
+    of 1 MiB; with `extent_kib=16384` it holds, SLC 0.201 to 0.244, MLC 0.502 to 0.498";
 
 /// Shares of the blocks in SLC mode in Fig. 11, in tenths of a percent.
 pub(super) const SHARES: [u32; 8] = [25, 50, 75, 100, 125, 150, 165, 175];
@@ -287,9 +304,10 @@ pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
                 },
             )
             .unless(
-                "cold data that seem hot go to SLC and down again: without detection it is 0.76 to 0.80 at every size",
+                "cold data that seem hot go to SLC and down again: without detection (`detection=none`) it holds, SLC \
+                 0.217 to 0.248, MLC 0.574 to 0.548",
             )
-            .unless_calibrated(SCATTERED),
+            .unless_calibrated(SCATTERED_COSTS),
         ],
         plots: vec![Plot {
             title: "Execution time".into(),
@@ -340,21 +358,28 @@ pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             all(no_early, |slower| slower < 1.05),
             with_warm(no_early) + " of the time",
         )
-        .unless("without warm data, half the chances are half the copies of cold data"),
+        .unless(
+            "without warm data, half the chances are half the copies of cold data; with a threshold that stays at 16 \
+             KB, so that fewer of these go to SLC, it is 1.00; 1.01; 1.01",
+        ),
         Finding::fact(
             "with a threshold of 8 KB similar, all traces",
             "within 10 %",
             all(eight, |slower| (slower - 1.0).abs() <= 0.1),
             with_warm(eight) + " of the time",
         )
-        .unless("it is faster: the adapting threshold rises until a tenth of SLC goes down, all of which is lost"),
+        .unless(
+            "it is faster: the adapting threshold rises until a tenth of SLC goes down, all of which is lost; with a \
+             target of 2 % (`migration_target=0.02`, `migration_tolerance=0.01`) it is 0.995 on Phone and 0.940 on PC; \
+             with writes of 128 KB, which no threshold admits, 1.01 on IOzone",
+        ),
         Finding::fact(
             "with a threshold of 64 KB much more goes from SLC to MLC, all traces",
             "more",
             all(demotes, |more| more > 1.0),
             with_warm(demotes) + " times as much",
         )
-        .unless_calibrated(ALL_LARGE),
+        .unless_calibrated(ALL_LARGE_FIXED),
         Finding::fact(
             "without hot unit detection much slower, all traces",
             "at least 5 % slower",
@@ -428,7 +453,8 @@ pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let mean = |by: usize| runs.iter().map(|entries| time_ratio(&entries[2], &entries[by])).sum::<f64>() / 3.0;
     let measured = [mean(1), mean(0)];
     let named = |values: [f64; 2]| ["by SLC-only", "by MLC-only"].map(String::from).into_iter().zip(values).collect();
-    let why = "means over traces of which IOzone is slower than MLC-only; see fig10";
+    let why = "means over traces of which IOzone is slower than MLC-only, see fig10; with small warm data \
+               (`warm-small`) it is 0.81 of SLC-only's, and over both warm traces 1.50 times MLC-only's";
     Ok(Drawn {
         caption: "Write performance of ComboFTL with 5 % of SLC, mean over the traces. The paper's two figures are ends of the \
                   ranges of its Fig. 10 and not their means."
@@ -446,10 +472,10 @@ pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         findings: vec![
             Finding::about("84 % of the write performance of SLC-only on average", 0.84, 0.1, measured[0])
                 .unless(why)
-                .unless_calibrated(STEEP),
+                .unless_calibrated(STEEP_MEAN),
             Finding::about("1.48 times the write performance of MLC-only", 1.48, 0.1, measured[1])
                 .unless(why)
-                .unless_calibrated(STEEP),
+                .unless_calibrated(STEEP_MEAN),
         ],
     })
 }
