@@ -282,8 +282,9 @@ const PRICE_OF_MLC: &str = "it depends on what a write to MLC costs, which the p
     4 % of spare area the best is 3, with 7 % 2, with 15 % or on a new one 1";
 
 /// Reason why laps do not matter on the calibrated Fin1.
-const ALL_HOT: &str = "next to no valid data reach the log's tail, so that all numbers of laps respond alike, within 0.1 %; with small \
-    data in twice the space (`small_space=0.7`, `theta=0.6`) laps matter, and one is best";
+const ALL_HOT: &str = "next to no valid data reach the log's tail, so that all numbers of laps respond alike, within \
+    0.1 %; with data in all of the space (`footprint=1`, `small_space=1`, `theta=0.99`) and 4 % of spare area \
+    (`mlc.spare=4%`) three are best, 14 and 16 % below the ends";
 
 /// Smallest rise of a curve from its lowest point to both ends. The paper's axis is 15 % high.
 const RISE: f64 = 0.01;
