@@ -150,7 +150,8 @@ fn counts(lab: &Lab<'_>, by_state: &[(Before, &[Vec<Arc<Entry>>])]) -> Finding {
     let held = (0..TRACES).filter(|&at| near(at)).count();
     Finding::fact(CLAIM, EXPECTED, held * 2 > TRACES, format!("on {held} of {TRACES}: {}", told(ratios))).unless_calibrated(
         "while MLC is worn more, writes of 64 KB go to SLC; with a threshold of at most 16 KB SLC erases are 0.76 to 1.10 and \
-         MLC erases 1.03 to 1.50 of the paper's, so that the paper's lie between the two",
+         MLC erases 1.03 to 1.50 of the paper's, so that the paper's lie between the two; with exact comparison as well they \
+         are 0.86 to 1.23 and 1.09 to 1.32 on all traces but Test1",
     )
 }
 
