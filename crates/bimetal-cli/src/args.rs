@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub use advise::AdviseArgs;
 use bimetal_core::profile::CurvePlan;
 use bimetal_core::replay::{Arrivals, Fill};
-use bimetal_papers::lab::Scale;
+use bimetal_papers::experiment::Scale;
 use bimetal_study::arrivals;
 use bimetal_study::export::{EXPORTS, Export};
 use bimetal_study::ranking::{ORDERS, Sort};

@@ -201,12 +201,11 @@ fn changed_verdicts(quick: &Value, full: &Value) -> String {
 /// A page with the tables between its marks replaced.
 fn renewed(page: &str, reproduction: &Value, real_traces: &Value) -> String {
     let mut page = page.to_owned();
-    let of_both: [(&str, fn(&Value, &Value) -> String); 2] =
-        [("both sizes", both_sizes), ("changed verdicts", changed_verdicts)];
-    for (name, table) in of_both {
-        if let Some(at) = page.find(&format!("<!-- {name} -->")) {
-            replace(&mut page, at, &format!("<!-- end of {name} -->"), &table(reproduction, &full_size()));
-        }
+    if let Some(at) = page.find("<!-- both sizes -->") {
+        replace(&mut page, at, "<!-- end of both sizes -->", &both_sizes(reproduction, &full_size()));
+    }
+    if let Some(at) = page.find("<!-- changed verdicts -->") {
+        replace(&mut page, at, "<!-- end of changed verdicts -->", &changed_verdicts(reproduction, &full_size()));
     }
     let mut from = 0;
     while let Some(at) = page[from..].find("<!-- claims: ").map(|at| from + at) {

@@ -7,7 +7,7 @@ use std::error::Error;
 
 use bimetal_papers::PAPERS;
 use bimetal_papers::calibration::{Calibration, Fit};
-use bimetal_papers::lab::Scale;
+use bimetal_papers::experiment::Scale;
 
 fn main() -> Result<(), Box<dyn Error>> {
     bimetal_core::workload::add(bimetal_papers::workload::entries())?;

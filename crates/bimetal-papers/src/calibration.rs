@@ -13,8 +13,9 @@ use bimetal_study::figure::short;
 
 use crate::Drawn;
 use crate::claim::{Kind, StandIn};
+use crate::experiment::{Fitted, Scale, Source};
 use crate::finding::Finding;
-use crate::lab::{Fitted, Lab, Scale, Source};
+use crate::lab::Lab;
 use crate::pool::{Pool, QuietLab};
 
 /// Measures a figure of a baseline or of a trace.

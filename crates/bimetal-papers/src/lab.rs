@@ -1,219 +1,17 @@
-//! The laboratory for the papers' experiments: traces, replays, and the commands that repeat them.
+//! The laboratory for the figures of the papers: it runs their experiments, and keeps the commands that repeat them.
 
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use bimetal_core::device;
 use bimetal_core::profile::{CurvePlan, Profile};
-use bimetal_core::replay::{Arrivals, Fill, Plan};
 use bimetal_core::report::{TraceFacts, WearFigures};
 
 use crate::claim::StandIn;
+use crate::experiment::{ANY_TRACE, Experiment, Scale, Source, with_trace};
 use crate::finding::Finding;
 use crate::pool::{Pool, lock};
-use bimetal_study::compare::{self, Entry};
-use bimetal_study::prepare::{Schemes, Workload, prepare};
-use bimetal_study::{StudyError, arrivals, sample};
-
-/// Size of the experiments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// Fewer requests: minutes for everything.
-    Quick,
-    /// As in the papers.
-    Full,
-}
-
-impl Scale {
-    /// The name in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Full => "full",
-        }
-    }
-}
-
-/// A trace of a paper. A stand-in is generated unless the user has the trace.
-#[derive(Debug)]
-pub struct Source {
-    /// Name on the command line: `--trace NAME=FILE`.
-    pub name: &'static str,
-    /// The workload that stands in for the trace.
-    pub workload: &'static str,
-    /// Settings of the workload at any scale.
-    pub settings: &'static [(&'static str, &'static str)],
-    /// Additional or overriding settings of a quick run: fewer requests, or less space for a device that is also
-    /// smaller. A user's trace is always used completely.
-    pub quick: &'static [(&'static str, &'static str)],
-    /// The calibrated stand-in, if there is one.
-    pub calibrated: Option<Fitted>,
-}
-
-/// A trace of the user that stands for none of a paper's traces: claims are judged on it by themselves, on devices
-/// that are scaled to it.
-pub static ANY_TRACE: Source = Source { name: "any trace", workload: "", settings: &[], quick: &[], calibrated: None };
-
-/// The sources of a figure about [`ANY_TRACE`].
-pub const ON_ANY_TRACE: &[&Source] = &[&ANY_TRACE];
-
-/// A calibrated stand-in: the result of `examples/calibrate.rs`.
-#[derive(Clone, Copy, Debug)]
-pub struct Fitted {
-    /// The workload.
-    pub workload: &'static str,
-    /// Settings in addition to those of the first stand-in, or overriding them.
-    pub settings: &'static [(&'static str, &'static str)],
-    /// Settings of a quick run; `None` for those of the first stand-in.
-    pub quick: Option<&'static [(&'static str, &'static str)]>,
-}
-
-impl Source {
-    /// Whether this is [`ANY_TRACE`].
-    pub fn is_any(&self) -> bool {
-        self.name == ANY_TRACE.name
-    }
-
-    /// The capacity of a region that has `mib` MiB on the paper's device of `logical_mib` MiB: the same share of a device
-    /// that is scaled to any trace.
-    pub fn capacity(&self, mib: f64, logical_mib: u32) -> String {
-        if self.is_any() { format!("{}%", mib / f64::from(logical_mib) * 100.0) } else { format!("{mib}MiB") }
-    }
-
-    /// The calibrated stand-in, if it is requested and exists.
-    fn fitted(&self, stand_in: StandIn) -> Option<Fitted> {
-        self.calibrated.filter(|_| stand_in == StandIn::Calibrated)
-    }
-
-    /// The workload and its settings.
-    pub(crate) fn generator(&self, scale: Scale, stand_in: StandIn) -> (&'static str, Vec<(String, String)>) {
-        let fitted = self.fitted(stand_in);
-        let quick = fitted.and_then(|fitted| fitted.quick).unwrap_or(self.quick);
-        let quick = if scale == Scale::Quick { quick } else { &[] };
-        let mut settings: Vec<(String, String)> = Vec::new();
-        for &(key, value) in self.settings.iter().chain(fitted.map_or(&[][..], |fitted| fitted.settings)).chain(quick) {
-            settings.retain(|(known, _)| known != key);
-            settings.push((key.to_owned(), value.to_owned()));
-        }
-        (fitted.map_or(self.workload, |fitted| fitted.workload), settings)
-    }
-
-    /// Name of a file for the trace.
-    pub(crate) fn file(&self, stand_in: StandIn) -> String {
-        let kind = if self.fitted(stand_in).is_some() { "-calibrated" } else { "" };
-        format!("{}{kind}.bimetal", self.name)
-    }
-
-    /// The command that writes this file.
-    fn command(&self, scale: Scale, stand_in: StandIn) -> String {
-        let (workload, settings) = self.generator(scale, stand_in);
-        let mut command = format!("bimetal generate {workload} {}", self.file(stand_in));
-        for (key, value) in settings {
-            command += &format!(" --set {key}={value}");
-        }
-        command
-    }
-}
-
-/// One replay: a trace, a device, a scheme and a plan.
-#[derive(Clone, Debug)]
-pub struct Experiment {
-    pub(crate) source: &'static Source,
-    device: &'static str,
-    scheme: &'static str,
-    settings: Vec<(String, String)>,
-    plan: Plan,
-}
-
-impl Experiment {
-    /// A trace on a device of `bimetal list devices` with a scheme, one request at a time, on a filled device.
-    pub fn new(source: &'static Source, device: &'static str, scheme: &'static str) -> Self {
-        Self { source, device, scheme, settings: Vec::new(), plan: Plan { intervals: 0, ..Plan::default() } }
-    }
-
-    /// Sets a parameter of the scheme or a field of the device, overriding an earlier value.
-    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
-        self.settings.retain(|(known, _)| known != key);
-        self.settings.push((key.to_owned(), value.to_string()));
-        self
-    }
-
-    /// Sets the arrivals.
-    pub fn arrivals(mut self, arrivals: Arrivals) -> Self {
-        self.plan.arrivals = arrivals;
-        self
-    }
-
-    /// Sets the number of passes over the trace, and the number of last passes that are measured.
-    pub fn passes(mut self, passes: u32, measured: u32) -> Self {
-        (self.plan.passes, self.plan.measured_passes) = (passes, measured);
-        self
-    }
-
-    /// Scales the device to the trace, and measures its steady state.
-    pub fn fitted(self) -> Self {
-        self.set("fit_to_trace", true).passes(FITTED_PASSES.0, FITTED_PASSES.1)
-    }
-
-    /// Sets the data on the device before the replay.
-    pub fn fill(mut self, fill: Fill) -> Self {
-        self.plan.fill = fill;
-        self
-    }
-
-    /// Records figures over time in `intervals` intervals.
-    pub fn intervals(mut self, intervals: u32) -> Self {
-        self.plan.intervals = intervals;
-        self
-    }
-
-    /// The command that repeats the replay with the trace in this file.
-    fn command(&self, file: &str) -> String {
-        let mut command = with_trace("bimetal replay", file);
-        command += &format!(" --device {} --scheme {}", self.device, self.scheme);
-        for (key, value) in &self.settings {
-            command += &format!(" --set {key}={value}");
-        }
-        let default = Plan::default();
-        command += &format!(" --arrivals {}", arrivals::name(self.plan.arrivals));
-        if self.plan.passes != default.passes {
-            command += &format!(" --repeat {}", self.plan.passes);
-        }
-        if self.plan.measured_passes != self.plan.passes {
-            command += &format!(" --measure {}", self.plan.measured_passes);
-        }
-        if self.plan.fill != default.fill {
-            command += &format!(" --fill {}", self.plan.fill);
-        }
-        if self.plan.intervals > 0 {
-            command += &format!(" --intervals {}", self.plan.intervals);
-        }
-        command
-    }
-
-    /// Runs the replay. `progress` is called every few milliseconds.
-    ///
-    /// # Errors
-    /// A device or a scheme that does not take a setting, or a device that does not take the trace; or a stop by
-    /// `progress`.
-    pub(crate) fn replay(
-        &self,
-        workload: Workload,
-        progress: &mut impl FnMut() -> ControlFlow<()>,
-    ) -> Result<Entry, StudyError> {
-        let device = device::preset(self.device)?;
-        let scheme = Schemes::named(&[self.scheme.to_owned()]).map_err(device::DeviceError::from)?;
-        let prepared = prepare(workload, Some(device), &scheme, &self.settings)?;
-        let (requests, facts) = (&prepared.workload.requests, &prepared.workload.facts);
-        match prepared.runs.first() {
-            Some(resolved) => compare::entry(resolved, requests, facts, &self.plan, &mut |_| progress()),
-            None => Err(StudyError::NoScheme { reason: self.scheme.to_owned() }),
-        }
-    }
-}
-
-/// Passes over a trace to which a device is fitted, and the last ones, which are measured.
-const FITTED_PASSES: (u32, u32) = (4, 2);
+use bimetal_study::StudyError;
+use bimetal_study::compare::Entry;
+use bimetal_study::prepare::Workload;
 
 /// The work on one figure: its replays, and the commands that repeat them.
 pub struct Lab<'a> {
@@ -360,11 +158,6 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// A command for the trace in this file. Without a file it uses the built-in trace, which has none.
-fn with_trace(command: &str, file: &str) -> String {
-    if file == sample::NAME { command.to_owned() } else { format!("{command} {file}") }
-}
-
 /// Reason why the replay of a user's trace is inconclusive. If a trace never causes an erase in some region, it shows
 /// nothing about garbage collection and wear.
 fn cannot_decide(trace: &TraceFacts, wear: &[WearFigures]) -> Option<String> {
@@ -398,25 +191,5 @@ mod tests {
         assert!(why.contains("`mine`") && why.contains("`mlc`"), "{why}");
         assert!(cannot_decide(&facts(Op::Read), &[region("mlc", 0)]).unwrap().contains("writes nothing"));
         assert_eq!(cannot_decide(&facts(Op::Read), &[region("cache", 3)]), None, "a cache is written by reads, too");
-    }
-
-    #[test]
-    fn quick_settings_take_the_place_of_others() {
-        let source = Source {
-            name: "n",
-            workload: "w",
-            settings: &[("requests", "100"), ("used", "8GiB"), ("span", "9GiB")],
-            quick: &[("requests", "7"), ("used", "1GiB")],
-            calibrated: Some(Fitted { workload: "v", settings: &[("theta", "1"), ("used", "6GiB")], quick: None }),
-        };
-        let command =
-            |scale, stand_in| source.command(scale, stand_in).replace("bimetal generate ", "").replace("--set ", "");
-        let of = StandIn::ALL.map(|stand_in| [Scale::Full, Scale::Quick].map(|scale| command(scale, stand_in)));
-        assert_eq!(
-            of[0],
-            ["w n.bimetal requests=100 used=8GiB span=9GiB", "w n.bimetal span=9GiB requests=7 used=1GiB"]
-        );
-        let calibrated = ["requests=100 span=9GiB theta=1 used=6GiB", "span=9GiB theta=1 requests=7 used=1GiB"];
-        assert_eq!(of[1], calibrated.map(|settings| format!("v n-calibrated.bimetal {settings}")));
     }
 }

@@ -10,6 +10,7 @@ pub mod catalogue;
 mod chang;
 pub mod claim;
 mod comboftl;
+pub mod experiment;
 pub mod finding;
 mod hyssd;
 pub mod lab;
@@ -29,8 +30,9 @@ use bimetal_study::StudyError;
 use bimetal_study::figure::Plot;
 use calibration::Calibration;
 use claim::{Claim, Figure, Kind, StandIn, Verdict, primary};
+use experiment::{Scale, Source};
 use finding::Finding;
-use lab::{Lab, Scale, Source};
+use lab::Lab;
 use pool::{LabProgress, Pool};
 
 use bimetal_study::prepare::Workload;

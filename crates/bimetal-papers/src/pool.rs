@@ -12,7 +12,7 @@ use bimetal_study::{StudyError, generate};
 use rayon::prelude::*;
 
 use crate::claim::StandIn;
-use crate::lab::{ANY_TRACE, Experiment, Scale, Source};
+use crate::experiment::{ANY_TRACE, Experiment, Scale, Source};
 
 /// Called from several threads.
 pub trait LabProgress: Sync {

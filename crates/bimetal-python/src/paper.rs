@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bimetal_papers as papers;
-use bimetal_papers::lab::Scale;
+use bimetal_papers::experiment::Scale;
 use pyo3::prelude::*;
 
 use crate::error::{Raise, json};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{EXT3, NTFS, beside_conventional, replay, speedup};
 use crate::Drawn;
+use crate::experiment::Source;
 use crate::finding::{Finding, row};
-use crate::lab::{Lab, Source};
+use crate::lab::Lab;
 use crate::reading::metric;
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use bimetal_core::report;
 
-use super::lab::{Experiment, Lab, Scale, Source};
+use super::experiment::{Experiment, Scale, Source};
+use super::lab::Lab;
 use super::{FigureSpec, PaperSpec};
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;

@@ -4,8 +4,9 @@ use bimetal_core::report::{EraseBin, WearFigures};
 
 use super::{NTFS, NTFS_16TH, over_sizes, points};
 use crate::Drawn;
+use crate::experiment::Experiment;
 use crate::finding::{Finding, row};
-use crate::lab::{Experiment, Lab};
+use crate::lab::Lab;
 use crate::reading::metric;
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;

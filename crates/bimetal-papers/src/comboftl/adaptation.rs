@@ -3,8 +3,9 @@
 use super::{COMBO_5, IOZONE_AT, PHONE, WITH_WARM, replay};
 use crate::Drawn;
 use crate::claim::Kind;
+use crate::experiment::Source;
 use crate::finding::Finding;
-use crate::lab::{Lab, Source};
+use crate::lab::Lab;
 use crate::reading::range;
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;

@@ -10,7 +10,8 @@
 use super::{Chip, IOZONE, MLC_ONLY, PC, PHONE, SLC_ONLY, Settings, mlc_erases, replay, time_ratio, traces};
 use crate::Drawn;
 use crate::calibration::{self, Calibration, Goal};
-use crate::lab::{Fitted, Lab, Source};
+use crate::experiment::{Fitted, Source};
+use crate::lab::Lab;
 use bimetal_study::StudyError;
 
 /// The result of `examples/calibrate.rs`.

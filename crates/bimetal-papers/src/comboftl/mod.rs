@@ -14,7 +14,8 @@ use bimetal_core::operation::FlashOp;
 
 use fit::{CALIBRATIONS, FITTED_IOZONE, FITTED_PC, FITTED_PHONE};
 
-use super::lab::{Experiment, Lab, Source};
+use super::experiment::{Experiment, Source};
+use super::lab::Lab;
 use super::{FigureSpec, PaperSpec};
 use crate::reading::time_s;
 use bimetal_study::StudyError;

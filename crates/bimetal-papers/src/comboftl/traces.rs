@@ -7,8 +7,9 @@ use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 use super::{NAMES, TRACES};
 use crate::Drawn;
 use crate::claim::Kind;
+use crate::experiment::Source;
 use crate::finding::{Finding, row};
-use crate::lab::{Lab, Source};
+use crate::lab::Lab;
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 

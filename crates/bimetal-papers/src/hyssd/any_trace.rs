@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use super::{Compared, Drive, compared, is_mountain, life_left};
+use crate::experiment::{ANY_TRACE, ON_ANY_TRACE};
 use crate::finding::{Finding, highest, lowest};
-use crate::lab::{ANY_TRACE, Lab, ON_ANY_TRACE};
+use crate::lab::Lab;
 use crate::reading::{curve, heights, metric_over_time, range, response_ms, second_half};
 use crate::{Drawn, FigureSpec};
 use bimetal_study::StudyError;

@@ -11,8 +11,9 @@ use bimetal_core::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation}
 use bimetal_core::model::hyssd::{HybridCost, HybridLoad};
 
 use super::claim::Kind;
+use super::experiment::{Experiment, Source};
 use super::finding::{Best, Finding, highest, lowest, row};
-use super::lab::{Experiment, Lab, Source};
+use super::lab::Lab;
 use super::opfcl::{FINANCIAL1, zipf_hits};
 use super::reading::{curve, height_at, heights, level, metric, metric_over_time, range, response_ms, second_half};
 use super::{Drawn, FigureSpec, PaperSpec};

@@ -10,8 +10,9 @@ use super::effects::{bend, erases, hit_rate};
 use super::{Case, ON_EXCHANGE, ON_FINANCIAL, ON_HOME, ON_MSN, ON_SEARCH, unified};
 use crate::Drawn;
 use crate::calibration::{self, Calibration, Goal};
+use crate::experiment::Fitted;
 use crate::finding::lowest;
-use crate::lab::{Fitted, Lab};
+use crate::lab::Lab;
 use crate::reading::{curve, height_at, response_ms};
 use bimetal_study::StudyError;
 

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use bimetal_core::replay::Arrivals;
 
-use super::lab::{Experiment, Lab, Source};
+use super::experiment::{Experiment, Source};
+use super::lab::Lab;
 use super::reading::{curve, level};
 use super::{FigureSpec, PaperSpec};
 use bimetal_study::StudyError;

@@ -2,8 +2,9 @@
 
 use super::super::Drawn;
 use super::super::claim::Kind;
+use super::super::experiment::Experiment;
 use super::super::finding::{Finding, lowest, row};
-use super::super::lab::{Experiment, Lab};
+use super::super::lab::Lab;
 use super::super::reading::{height_at, range, response_ms};
 use super::{ALL, Case, Manner, ON_EXCHANGE, ON_HOME, ON_MSN, ON_SEARCH, PERIOD_LOG2, experiment, period};
 use bimetal_study::StudyError;

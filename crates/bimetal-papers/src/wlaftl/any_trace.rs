@@ -6,8 +6,9 @@
 use super::rivals::{CFTL, COMBO, HEADLINES, OURS, RIVALS, RUNS, moved_down_mib};
 use super::wear::{COLUMNS, DYNAMIC, STATIC_4, cycles, is_in_step};
 use super::{LAPS, SLC_MIB, WLAFTL, best, each, mlc_erases, phi, response_ms};
+use crate::experiment::{ANY_TRACE, ON_ANY_TRACE};
 use crate::finding::{Finding, falls};
-use crate::lab::{ANY_TRACE, Lab, ON_ANY_TRACE};
+use crate::lab::Lab;
 use crate::{Drawn, FigureSpec};
 use bimetal_study::StudyError;
 use bimetal_study::figure::short;

@@ -10,7 +10,8 @@ use super::wear::{COLUMNS, TABLE_3};
 use super::{AT_FIN1, AT_IOTRACE1, AT_IOTRACE2, AT_SYS, AT_TEST1, AT_TEST2, Settings, divisor, mlc_erases, slc_erases};
 use crate::Drawn;
 use crate::calibration::{self, Calibration, Goal};
-use crate::lab::{Lab, Source};
+use crate::experiment::Source;
+use crate::lab::Lab;
 use bimetal_study::StudyError;
 
 /// Blocks of SLC that are written before one is erased: all of them.

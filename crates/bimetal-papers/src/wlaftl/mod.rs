@@ -14,8 +14,9 @@ use std::sync::Arc;
 use bimetal_core::replay::{Arrivals, Fill};
 
 use super::claim::{Kind, StandIn};
+use super::experiment::{Experiment, Fitted, Source};
 use super::finding::{Finding, falls, lowest, row};
-use super::lab::{Experiment, Fitted, Lab, Source};
+use super::lab::Lab;
 use super::{Drawn, FigureSpec, PaperSpec};
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
