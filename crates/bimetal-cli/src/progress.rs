@@ -189,6 +189,12 @@ impl StepBar {
     pub fn step(&self) {
         self.bar.inc(1);
     }
+
+    /// All steps are done: the bar disappears.
+    #[cfg(live)]
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 impl drives::Progress for StepBar {

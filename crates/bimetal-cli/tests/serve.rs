@@ -7,6 +7,7 @@ mod common;
 use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -56,7 +57,12 @@ fn a_disk_that_cannot_be_made_is_refused_at_once() {
     // With the feature, a machine that has the driver would make the disk.
     if cfg!(not(feature = "ublk")) {
         bench.fail(&["serve", "s", "--ublk"], 1, &["`--ublk`", "compile it with `--features ublk`"]);
+        bench.fail(&["bench", "ublk"], 1, &["compile it with `--features ublk`"]);
+    } else if !Path::new("/dev/ublk-control").exists() {
+        bench.fail(&["serve", "s", "--ublk"], 1, &["`--ublk`", "`modprobe ublk_drv`"]);
+        bench.fail(&["bench", "ublk"], 1, &["`modprobe ublk_drv`"]);
     }
+    bench.fail(&["bench", "ublk", "--scheme", "none"], 2, &["there is no scheme `none`"]);
     assert_eq!(bench.json(&["stat", "s"])["smart"]["power_cycles"], 0, "refused before the store was touched");
 }
 

@@ -239,6 +239,9 @@ pub enum Benchmark {
     /// Requests per second of a virtual machine's disk of `serve --vhost-user`, compared with a file behind
     /// qemu-storage-daemon: needs qemu-storage-daemon
     VhostUser(MeasureArgs),
+    /// Requests per second of a disk of `serve --ublk`, compared with a loop device: needs fio, losetup, taskset, and all that
+    /// `serve --ublk` needs
+    Ublk(MeasureArgs),
 }
 
 #[derive(Debug, Args)]

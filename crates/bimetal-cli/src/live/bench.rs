@@ -1,5 +1,5 @@
 //! `bimetal bench`: cost of serving, compared with other servers on equivalent storage. `nbd` compares with nbdkit,
-//! `fuse` with nbdfuse, `vhost-user` with qemu-storage-daemon.
+//! `fuse` with nbdfuse, `vhost-user` with qemu-storage-daemon, `ublk` with a loop device of the kernel.
 //!
 //! All servers run at once and take turns with one client, so that other load of the machine slows all of them equally.
 //! If the machine has two processors, servers run on the first and the client on the second. Otherwise the scheduler
@@ -7,6 +7,7 @@
 //! server's own work.
 
 mod client;
+mod comparison;
 mod fuse;
 mod machine;
 mod measure;
@@ -14,6 +15,7 @@ mod schemes;
 mod servers;
 mod stores;
 mod text;
+mod ublk;
 mod vhost_user;
 mod workload;
 
@@ -39,6 +41,7 @@ use client::Client;
 pub use fuse::fuse;
 use measure::Pair;
 use servers::{Ours, Theirs};
+pub use ublk::ublk;
 pub use vhost_user::vhost_user;
 use workload::Workload;
 
@@ -62,6 +65,12 @@ const SYNCHRONOUS_WORKLOADS: [Workload; 4] = [
     Workload::synchronous("write 4K + flush, 32 clients", 32),
     Workload { beside_writer: true, ..Workload::new("read 4K beside write + flush", "randread", REQUEST_BYTES, 1) },
 ];
+/// Flushed writes to a disk.
+const DISK_SYNCHRONOUS_WORKLOADS: [Workload; 3] = [
+    Workload::synchronous("write 4K + flush, 1 process", 1),
+    Workload::synchronous("write 4K + flush, 8 processes", 8),
+    Workload::synchronous("write 4K + flush, 32 processes", 32),
+];
 /// Run last on the store that is not full, with several connections.
 const CONNECTED_WORKLOADS: [Workload; 6] = [
     Workload::connected("read 4K, depth 8, 4 connections", "randread", REQUEST_BYTES, 8),
@@ -78,8 +87,7 @@ const ROOMY: u64 = 4;
 
 pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     let measure = &args.measure;
-    let interrupted = Interrupted::watch()?;
-    let client = Client { processor: pin()?, args: measure, interrupted: &interrupted };
+    let client = Client::new(measure)?;
     let scheme = scheme::find(&measure.scheme)?;
     let schemes = match args.schemes.as_slice() {
         [all] if all == "all" => SCHEMES.to_vec(),
@@ -97,8 +105,9 @@ pub fn nbd(args: &BenchNbdArgs) -> Result<(), Failure> {
     let memory = Ours::serve(Arc::new(MemoryDevice::new(bytes / SECTOR_BYTES)), &path("memory"))?;
     let nbdkit_memory = Theirs::nbdkit(&path("nbdkit-memory"), &["memory", &bytes.to_string()])?;
     let nbdkit_file = Theirs::nbdkit(&path("nbdkit-file"), &["file", &image.to_string_lossy()])?;
-    let roomy = stores::preconditioned(scheme, &path("roomy"), bytes * ROOMY, bytes, (&interrupted, &bar))?;
-    let full = stores::preconditioned(scheme, &path("full"), bytes, bytes, (&interrupted, &bar))?;
+    let progress = (&client.interrupted, &bar);
+    let roomy = stores::preconditioned(scheme, &path("roomy"), bytes * ROOMY, bytes, progress)?;
+    let full = stores::preconditioned(scheme, &path("full"), bytes, bytes, progress)?;
     let (roomy_server, full_server) = (
         Ours::serve(Arc::clone(&roomy) as _, &path("roomy.sock"))?,
         Ours::serve(Arc::clone(&full) as _, &path("full.sock"))?,

@@ -30,6 +30,7 @@ pub fn run(command: &LiveCommand) -> Result<(), Failure> {
             Benchmark::Nbd(args) => bench::nbd(args),
             Benchmark::Fuse(args) => bench::fuse(args),
             Benchmark::VhostUser(args) => bench::vhost_user(args),
+            Benchmark::Ublk(args) => bench::ublk(args),
         },
     }
 }

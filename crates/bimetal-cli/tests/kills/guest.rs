@@ -20,7 +20,7 @@ use crate::common::machine::has;
 use crate::served::{Disk, FrontEnd, Server, run, until};
 
 /// Modules that the guest may need, in the order of their dependencies.
-const MODULES: [&str; 11] = [
+const MODULES: [&str; 12] = [
     "virtio_ring",
     "virtio",
     "virtio_pci_legacy_dev",
@@ -32,7 +32,11 @@ const MODULES: [&str; 11] = [
     "virtio_blk",
     "nbd",
     "ublk_drv",
+    "loop",
 ];
+
+/// What the guest of a kill does. The settings are set before this: `disk`, and `port` or `store`.
+pub const WORK: &str = include_str!("work");
 
 /// Number of direct writes before the kill.
 pub const DIRECT: u64 = 20;
@@ -153,9 +157,9 @@ fn try_to_kill(attachment: Attachment, seed: u64) -> Result<u64, String> {
     drop(server);
     let mut server = Server::start(&bench, attachment.serve_options());
     let port = wait_for_port(&bench)?;
-    let settings = format!("disk={}\nport={port}\n", attachment.disk());
+    let script = format!("disk={}\nport={port}\n{WORK}", attachment.disk());
     let kernel = Kernel::find("nbd").unwrap();
-    let mut guest = Guest::start(&bench, &kernel, &["nbd-client"], &settings, &attachment.machine(&bench))?;
+    let mut guest = Guest::start(&bench, &kernel, &["nbd-client"], &script, &attachment.machine(&bench))?;
     let queue = guest.hear("queue ")?;
     if queue != attachment.queue() {
         return Err(format!("the guest's driver has another kind of cache: `{queue}`"));
@@ -274,15 +278,15 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Starts it with these programs besides a shell, settings of `init`, and options of QEMU.
+    /// Starts it with these programs besides a shell, the script that it runs, and options of QEMU.
     pub fn start(
         bench: &Bench,
         kernel: &Kernel,
         programs: &[&str],
-        settings: &str,
+        script: &str,
         machine: &str,
     ) -> Result<Self, String> {
-        let memory = initial_files(bench, kernel, programs, settings)?;
+        let memory = initial_files(bench, kernel, programs, script)?;
         let log = fs::File::create(bench.path("qemu.log")).unwrap();
         let mut command = Command::new("qemu-system-x86_64");
         command.args(["-accel", "tcg", "-cpu", "qemu64", "-nodefaults", "-no-user-config"]);
@@ -343,7 +347,7 @@ impl Drop for Guest {
 }
 
 /// Makes the files in the guest's memory: programs, their libraries, and modules.
-fn initial_files(bench: &Bench, kernel: &Kernel, programs: &[&str], settings: &str) -> Result<PathBuf, String> {
+fn initial_files(bench: &Bench, kernel: &Kernel, programs: &[&str], script: &str) -> Result<PathBuf, String> {
     let root = bench.path("guest");
     for folder in ["bin", "dev", "sys", "proc", "run", "tmp", "mnt", "store", "modules"] {
         fs::create_dir_all(root.join(folder)).unwrap();
@@ -365,8 +369,8 @@ fn initial_files(bench: &Bench, kernel: &Kernel, programs: &[&str], settings: &s
             modules.push(name);
         }
     }
-    let settings = format!("#!/bin/busybox sh\nmodules='{}'\n{settings}", modules.join(" "));
-    fs::write(root.join("init"), settings + include_str!("init")).unwrap();
+    let init = format!("#!/bin/busybox sh\nmodules='{}'\n{}{script}", modules.join(" "), include_str!("init"));
+    fs::write(root.join("init"), init).unwrap();
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755)).unwrap();
     let memory = bench.path("initramfs");
     let pack = format!("cd {} && find . | cpio --quiet -o -H newc > {}", root.display(), memory.display());

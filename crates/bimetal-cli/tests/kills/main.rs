@@ -15,6 +15,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[cfg(feature = "ublk")]
+mod bench;
 #[path = "../common/mod.rs"]
 mod common;
 mod cycles;
@@ -150,6 +152,15 @@ fn kill_guests(attachment: guest::Attachment) {
 fn what_a_guest_has_synced_through_ublk_is_there() {
     if can_mount() && guest::can_run("ublk_drv") {
         kill_each("ublk", ublk::kill_in_a_guest);
+    }
+}
+
+/// Only `make soak` has the minute that this takes.
+#[cfg(feature = "ublk")]
+#[test]
+fn the_benchmark_of_ublk_runs_in_a_guest() {
+    if number("BIMETAL_KILLS").is_some() && has(&["fio", "losetup", "taskset"]) && guest::can_run("ublk_drv") {
+        bench::run_in_a_guest();
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bimetal_core::part::random::below;
 
 use crate::common::Bench;
-use crate::guest::{DIRECT, Guest, Kernel};
+use crate::guest::{DIRECT, Guest, Kernel, WORK};
 use crate::served::{Disk, FrontEnd, Server, run};
 
 /// Bytes of the image.
@@ -53,7 +53,8 @@ fn try_to_kill(seed: u64) -> Result<u64, String> {
     make(&bench, crate::scheme(seed))?;
     let machine = format!("-m 512 -smp 2 -M pc -drive if=virtio,format=raw,file={}", bench.path("image").display());
     let (kernel, program) = (Kernel::find("ublk_drv").unwrap(), env!("CARGO_BIN_EXE_bimetal"));
-    let mut guest = Guest::start(&bench, &kernel, &[program], "disk=ublkb0\nstore=vda\n", &machine)?;
+    let script = format!("disk=ublkb0\nstore=vda\n{WORK}");
+    let mut guest = Guest::start(&bench, &kernel, &[program], &script, &machine)?;
     let queue = guest.hear("queue ")?;
     if queue != "1 write back" {
         return Err(format!("the disk has another kind of cache: `{queue}`"));

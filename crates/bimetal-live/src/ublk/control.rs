@@ -9,12 +9,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle, Scope};
 use std::time::{Duration, Instant};
 
-use libublk::ctrl::{UblkCtrl, UblkCtrlBuilder};
+use libublk::ctrl::{UblkCtrl, UblkCtrlBuilder, UblkQueueAffinity};
 use libublk::io::{BufDescList, UblkDev, UblkQueue};
 use libublk::sys::{UBLK_F_USER_COPY, UBLK_S_DEV_DEAD};
 use libublk::{UblkError, UblkFlags};
 use rustix::io::Errno;
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::parameters::{DATA_BYTES_MAX, DEPTH, parameters};
 use super::queue::Server;
@@ -124,7 +125,7 @@ fn run(
         let started = start_threads(scope, &kernel, &server, &is_ending);
         let started = started.and_then(|threads| {
             for (queue, thread) in threads {
-                control.set_thread_affinity(queue, thread);
+                place(&control, queue, thread);
                 control.configure_queue(&kernel, queue, thread).map_err(failed("describing it in /run"))?;
             }
             done(control.start_dev(&kernel)).map_err(failed("starting it"))
@@ -261,6 +262,26 @@ fn serve_queue(
     }
 }
 
+/// Lets the thread of a queue run only on the queue's processors, where its requests are made. Processors that this process may not use
+/// are left out; without the others the thread stays where it is. It also stays if the system refuses, which costs only time.
+fn place(control: &UblkCtrl, queue: u16, thread: i32) {
+    let mut of_queue = UblkQueueAffinity::new();
+    if control.get_queue_affinity(queue.into(), &mut of_queue).is_err() {
+        return;
+    }
+    let placed = sched_getaffinity(None).map(|permitted| common(&of_queue.to_bits_vec(), &permitted));
+    if let Ok(Some(processors)) = placed {
+        let _ = sched_setaffinity(Pid::from_raw(thread), &processors);
+    }
+}
+
+/// Those of the processors that are permitted; `None` if there are none.
+fn common(processors: &[usize], permitted: &CpuSet) -> Option<CpuSet> {
+    let mut common = CpuSet::new();
+    processors.iter().filter(|&&processor| permitted.is_set(processor)).for_each(|&processor| common.set(processor));
+    (common.count() > 0).then_some(common)
+}
+
 /// Another handle of `/dev/ublkcN`, which the driver opens once. The library keeps the number of its handle only.
 fn data_file(kernel: &UblkDev) -> io::Result<File> {
     let own = pidfd_open(getpid(), PidfdFlags::empty())?;
@@ -304,6 +325,18 @@ mod tests {
         }
         process.wait().unwrap();
         assert!(!is_running(number));
+    }
+
+    #[test]
+    fn a_queue_stays_on_the_processors_of_the_process() {
+        let mut permitted = CpuSet::new();
+        [1, 2].into_iter().for_each(|processor| permitted.set(processor));
+        let of = |processors: &[usize]| {
+            common(processors, &permitted)
+                .map(|common| (0..4).filter(|&processor| common.is_set(processor)).collect::<Vec<_>>())
+        };
+        assert_eq!((of(&[0, 1, 2, 3]), of(&[0, 2])), (Some(vec![1, 2]), Some(vec![2])));
+        assert_eq!((of(&[0, 3]), of(&[])), (None, None));
     }
 
     #[test]

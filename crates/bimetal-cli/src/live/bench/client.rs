@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Interrupted;
 use super::machine::{self, End};
 use super::workload::{Requests, Workload};
+use super::{Interrupted, pin};
 use crate::args::MeasureArgs;
 use crate::failure::Failure;
 
@@ -39,10 +39,16 @@ impl Target {
 pub(super) struct Client<'a> {
     pub(super) processor: Option<usize>,
     pub(super) args: &'a MeasureArgs,
-    pub(super) interrupted: &'a Interrupted,
+    pub(super) interrupted: Interrupted,
 }
 
-impl Client<'_> {
+impl<'a> Client<'a> {
+    /// A client that can be interrupted from now on, on another processor than the servers.
+    pub(super) fn new(args: &'a MeasureArgs) -> Result<Self, Failure> {
+        let interrupted = Interrupted::watch()?;
+        Ok(Self { processor: pin()?, args, interrupted })
+    }
+
     /// Writes the whole range that will be read.
     pub(super) fn fill(&self, target: &Target) -> Result<(), Failure> {
         match target {
@@ -150,7 +156,7 @@ impl Client<'_> {
 pub(super) fn missing(command: &Command, error: &io::Error) -> Failure {
     Failure::failed(format!(
         "{}: {error}; hint: `bench nbd` needs fio with its nbd engine, taskset and nbdkit; `bench fuse` fio, taskset and \
-         nbdfuse; `bench vhost-user` qemu-storage-daemon",
+         nbdfuse; `bench vhost-user` qemu-storage-daemon; `bench ublk` fio, taskset and losetup",
         command.get_program().display()
     ))
 }

@@ -28,7 +28,7 @@ pub(super) struct Row {
     /// 99th percentile of the time from a request to its reply, in microseconds, in each round.
     pub(super) bimetal_p99_us: Vec<f64>,
     pub(super) other_p99_us: Vec<f64>,
-    /// Microseconds of processor time for each request in each round, of the server alone.
+    /// Microseconds of processor time for each request in each round, of the server alone; none for a server in the kernel.
     pub(super) bimetal_cpu_us: Vec<f64>,
     pub(super) other_cpu_us: Vec<f64>,
     /// Median of the rounds' ratios: processor time of the other program in multiples of `bimetal`'s.
@@ -46,7 +46,12 @@ pub(super) struct Pair<'a> {
     pub(super) store: Option<&'a Arc<Store>>,
 }
 
-impl Pair<'_> {
+impl<'a> Pair<'a> {
+    /// A store that is not full, and a server of a file in the same directory.
+    pub(super) fn of_files(ours: &'a Served, theirs: &'a Served, store: &'a Arc<Store>) -> Self {
+        Self { backing: "files, a quarter of the store in use".to_owned(), ours, theirs, store: Some(store) }
+    }
+
     /// Runs a workload on both in turns.
     pub(super) fn measure(&self, client: &Client<'_>, workload: &Workload, bar: &StepBar) -> Result<Row, Failure> {
         let written = || self.store.map(|store| programmed(store)).unwrap_or_default();
@@ -72,8 +77,8 @@ impl Pair<'_> {
             workload: workload.name,
             other_program: self.theirs.program,
             ratio: ratio(&bimetal.speeds, &other.speeds),
-            // No ratio if another client's requests take processor time too, or if a time is below one tick of the
-            // system's clock.
+            // No ratio if another client's requests take processor time too, if a time is below one tick of the system's
+            // clock, or if it is not known.
             cpu_ratio: Some(ratio(&other.cpu_us, &bimetal.cpu_us))
                 .filter(|ratio| ratio.is_finite() && !workload.beside_writer),
             bimetal: bimetal.speeds,
@@ -106,7 +111,9 @@ impl Measured {
         let client = if served.processes.contains(&std::process::id()) { own_cpu_seconds } else { 0.0 };
         self.speeds.push(per_second);
         self.p99_us.push(p99_us);
-        self.cpu_us.push((cpu_seconds()? - before - client) * 1e6 / count);
+        if !served.processes.is_empty() {
+            self.cpu_us.push((cpu_seconds()? - before - client) * 1e6 / count);
+        }
         Ok(())
     }
 }

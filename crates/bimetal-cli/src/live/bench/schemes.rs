@@ -32,7 +32,7 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for scheme in schemes {
         let path = folder.join("scheme");
-        let store = stores::preconditioned(scheme, &path, bytes, bytes, (client.interrupted, bar))?;
+        let store = stores::preconditioned(scheme, &path, bytes, bytes, (&client.interrupted, bar))?;
         let ours = Ours::serve(Arc::clone(&store) as _, &folder.join("scheme.sock"))?;
         let pair = Pair { backing: scheme.name.to_owned(), ours: &ours.served, theirs: nbdkit, store: Some(&store) };
         for workload in &WORKLOADS {

@@ -1,5 +1,5 @@
-//! The servers of a benchmark: a device of this process over NBD, as a file or as a virtio disk, nbdkit, nbdfuse, and
-//! qemu-storage-daemon.
+//! The servers of a benchmark: a device of this process over NBD, as a file, as a virtio disk or as a disk of this machine;
+//! nbdkit, nbdfuse, qemu-storage-daemon, and a loop device of the kernel.
 
 use std::fs::File;
 use std::io;
@@ -13,6 +13,7 @@ use bimetal_live::BlockDevice;
 use bimetal_live::fuse::Mount;
 use bimetal_live::nbd::{Address, Export, Options, Server, Stop};
 use bimetal_live::store::Store;
+use bimetal_live::ublk::{Disk, Number};
 use bimetal_live::vhost_user::{self, Device, Running};
 
 use super::client::{Target, missing};
@@ -81,6 +82,49 @@ impl OursAsQueue {
         let server = vhost_user::Server::bind(socket, device, Arc::default()).map_err(Failure::failed)?;
         let served = Served::by_this_process(Target::Queue(socket.into()));
         Ok(Self { served, _running: server.start()? })
+    }
+}
+
+/// A store as a disk of this machine, served by this process.
+pub(super) struct OursAsDisk {
+    pub(super) served: Served,
+    _disk: Disk,
+}
+
+impl OursAsDisk {
+    pub(super) fn attach(store: &Arc<Store>) -> Result<Self, Failure> {
+        let disk = Disk::attach(Number::Any, Arc::clone(store) as _, false).map_err(Failure::failed)?;
+        let served = Served::by_this_process(Target::file(disk.path()));
+        Ok(Self { served, _disk: disk })
+    }
+}
+
+/// A loop device over a file, served by the kernel. It is detached when this is dropped.
+pub(super) struct Loop {
+    pub(super) served: Served,
+    device: PathBuf,
+}
+
+impl Loop {
+    pub(super) fn attach(image: &Path) -> Result<Self, Failure> {
+        let mut command = Command::new("losetup");
+        // The page cache holds the file, as it holds those of the store.
+        command.args(["--find", "--show"]).arg(image);
+        let done = command.output().map_err(|error| missing(&command, &error))?;
+        if !done.status.success() {
+            let error = String::from_utf8_lossy(&done.stderr);
+            let hint = "hint: loop devices need root and the kernel's driver (`modprobe loop`)";
+            return Err(Failure::failed(format!("{}; {hint}", error.trim())));
+        }
+        let device = PathBuf::from(String::from_utf8_lossy(&done.stdout).trim());
+        let served = Served { program: "loop", target: Target::file(&device), processes: Vec::new() };
+        Ok(Self { served, device })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.device).status();
     }
 }
 
@@ -155,5 +199,37 @@ impl Drop for Theirs {
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The file that the kernel shows as a loop device, if there is one.
+    fn backing(device: &Path) -> Option<PathBuf> {
+        let name = device.file_name().unwrap();
+        std::fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"))
+            .map(|file| file.trim_end().into())
+            .ok()
+    }
+
+    #[test]
+    fn a_loop_device_ends_with_its_benchmark() {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        let error = Loop::attach(&image).err().unwrap();
+        assert!(format!("{error:?}").contains("modprobe loop"), "{error:?}");
+        File::create(&image).unwrap().set_len(1 << 20).unwrap();
+        let has_loop_devices = Command::new("losetup").arg("--find").output().is_ok_and(|done| done.status.success());
+        if !has_loop_devices {
+            eprintln!("skipped: loop devices need root, and the kernel's driver");
+            return;
+        }
+        let attached = Loop::attach(&image).unwrap();
+        let device = attached.device.clone();
+        assert_eq!(backing(&device), Some(image.clone()));
+        drop(attached);
+        assert_ne!(backing(&device), Some(image));
     }
 }

@@ -42,6 +42,17 @@ pub(super) fn vhost_user(args: &MeasureArgs, rows: &[Row]) -> String {
         )
 }
 
+/// The table for a store as a disk of this machine.
+pub(super) fn ublk(args: &MeasureArgs, rows: &[Row]) -> String {
+    backings(rows)
+        + &explained(
+            args,
+            "of fio with `--direct=1` on a disk of `serve --ublk` and on a loop device, with one queue each",
+            "The loop device shows a file in the same directory. The kernel serves it in threads whose processor time is not \
+             known, and which may run on the client's processor",
+        )
+}
+
 fn backings(rows: &[Row]) -> String {
     let groups = rows.chunk_by(|one, next| one.backing == next.backing);
     groups.map(|group| format!("\n{}\n{}", bold(&format!("In {}", group[0].backing)), backing(group))).collect()
