@@ -6,9 +6,11 @@ use serde_json::Value;
 use crate::common::Bench;
 use crate::guest::{Guest, Kernel};
 
-/// Prints the rows in one line, and the disks that are left.
+/// Prints the rows in one line, and the disks that are left. Until then it prints points for a few minutes, because the host waits only for
+/// a limited time for a line.
 const SCRIPT: &str = "
-rows=$(bimetal bench ublk --dir /tmp --size 4MiB --rounds 1 --seconds 0.05 --json - --quiet)
+for point in $(seq 40); do sleep 10; echo .; done &
+rows=$(bimetal bench ublk --dir /tmp --size 4MiB --rounds 1 --seconds 0.5 --json - --quiet)
 echo rows $rows
 echo left $(/bin/losetup --all) $(ls /sys/class/ublk-char) $(ls /tmp)
 read -r _

@@ -155,7 +155,7 @@ fn what_a_guest_has_synced_through_ublk_is_there() {
     }
 }
 
-/// Only `make soak` has the minute that this takes.
+/// Only `make soak` has the one to three minutes that this takes.
 #[cfg(feature = "ublk")]
 #[test]
 fn the_benchmark_of_ublk_runs_in_a_guest() {

@@ -148,6 +148,10 @@ impl<'a> Client<'a> {
             Some((per_second, count, p99_us)) if done.status.success() && per_second > 0.0 && count > 0.0 => {
                 Ok(Requests { per_second, count, p99_us, own_cpu_seconds: 0.0 })
             }
+            Some(_) if done.status.success() => Err(Failure::failed(format!(
+                "fio: no request was completed in {} s; hint: raise `--seconds`",
+                self.args.seconds
+            ))),
             _ => Err(Failure::failed(format!("fio: {}", String::from_utf8_lossy(&done.stderr).trim()))),
         }
     }
