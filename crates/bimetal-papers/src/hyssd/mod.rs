@@ -3,18 +3,15 @@
 //! Quick runs are a sixteenth of the paper's: requests, data, both SSDs and the period. The block size does not change.
 
 mod any_trace;
+mod formulae;
 
 use std::sync::Arc;
-
-use bimetal_core::chip;
-use bimetal_core::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
-use bimetal_core::model::hyssd::{HybridCost, HybridLoad};
 
 use super::claim::Kind;
 use super::experiment::{Experiment, Source};
 use super::finding::{Best, Finding, highest, lowest, row};
 use super::lab::Lab;
-use super::opfcl::{FINANCIAL1, zipf_hits};
+use super::opfcl::FINANCIAL1;
 use super::reading::{curve, height_at, heights, level, metric, metric_over_time, range, response_ms, second_half};
 use super::{Drawn, FigureSpec, PaperSpec};
 use bimetal_study::StudyError;
@@ -28,8 +25,8 @@ pub static SPEC: PaperSpec = PaperSpec {
                Performance and Enhanced Lifetime, MSST 2013",
     summary: "SLC or MLC beside TLC, and how full to keep the faster one",
     figures: &[
-        FigureSpec { name: "table2", title: "times of the flash parts", sources: &[], make: table2 },
-        FigureSpec { name: "fig2", title: "cost of a write over the utilisation", sources: &[], make: fig2 },
+        FigureSpec { name: "table2", title: "times of the flash parts", sources: &[], make: formulae::table2 },
+        FigureSpec { name: "fig2", title: "cost of a write over the utilisation", sources: &[], make: formulae::fig2 },
         FigureSpec {
             name: "fig3a",
             title: "response over the utilisation, ST-SSD, Financial",
@@ -382,125 +379,6 @@ fn lifetime(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
 fn is_mountain(values: &[f64]) -> bool {
     let top = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0);
     values[..values.len().min(top + 1)].is_sorted() && values[top..].is_sorted_by(|a, b| a >= b)
-}
-
-/// The costs of a part of table II.
-fn costs(part: &str) -> Option<FlashCosts> {
-    chip::find(part).map(|part| FlashCosts::of(&part))
-}
-
-/// Table II: whether the copyback times equal the sum of the other operations.
-fn table2(_: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let (mut of_paper, mut by_rule, mut findings) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, part, copy_us) in
-        [("SLC", "hyssd-slc", 385.0), ("MLC", "hyssd-mlc", 1375.0), ("TLC", "hyssd-tlc", 2450.0)]
-    {
-        // A copyback moves no data over the bus.
-        let array_us = chip::find(part).map_or(f64::NAN, |part| part.read_us + part.program_us);
-        of_paper.push((name.to_owned(), copy_us));
-        by_rule.push((name.to_owned(), array_us));
-        findings.push(match name {
-            "SLC" => Finding::not_judged(
-                "copyback of SLC is a read and a program without their transfers (us)",
-                copy_us,
-                array_us,
-                "the table has one transfer more than by the rule of MLC and TLC; the printed time is used",
-            )
-            .of_kind(Kind::Arithmetic),
-            "MLC" => Finding::about(
-                "copyback of MLC is a read and a program without their transfers (us)",
-                copy_us,
-                0.0,
-                array_us,
-            )
-            .of_kind(Kind::Arithmetic),
-            _ => Finding::about(
-                "copyback of TLC is a read and a program without their transfers (us)",
-                copy_us,
-                0.0,
-                array_us,
-            )
-            .of_kind(Kind::Arithmetic),
-        });
-    }
-    let findings = findings.into_iter().map(|finding| finding.target("T12")).collect();
-    Ok(Drawn {
-        caption: "Read and program times include the transfer of a page: 100 us for 4 KB.".into(),
-        plots: vec![Plot {
-            title: "Copyback".into(),
-            kind: PlotKind::Bars,
-            x: Axis::linear("part"),
-            y: Axis::linear("us"),
-            series: vec![
-                Series::measured_by_name("read and program in the array", by_rule),
-                Series::of_paper_by_name("C_CP", of_paper),
-            ],
-        }],
-        findings,
-    })
-}
-
-/// Fig. 2: the example of section II-B.
-fn fig2(_: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let (Some(fast), Some(slow)) = (costs("hyssd-slc"), costs("hyssd-tlc")) else {
-        return Ok(Drawn::default());
-    };
-    let cleaning = |costs| CleaningCost::new(costs, VictimUtilisation::Fifo).in_whole_pages();
-    // Sizes in hundredths of the fast SSD's 2 GB.
-    let (fast_pages, gb) = (100.0, 50.0);
-    let model = HybridCost {
-        fast: cleaning(fast),
-        slow: cleaning(slow),
-        fast_pages,
-        slow_pages: 8.0 * gb,
-        data_pages: 9.0 * gb,
-    };
-    let load = HybridLoad { write_hits: zipf_hits(1.2, 120), read_hits: zipf_hits(1.2, 120), write_share: 0.6 };
-    let utilisations = || (1..100).map(|percent| f64::from(percent) / 100.0);
-    let costs_at = |cost: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
-        let points = utilisations().map(|utilisation| (utilisation, cost(utilisation) / 1e3));
-        // If the slow SSD is full, the cost of a write is infinite.
-        points.filter(|point| point.1.is_finite()).collect()
-    };
-    let write = |utilisation: f64| model.page_write_us(utilisation, (load.write_hits)(utilisation * fast_pages));
-    let best = model.optimum(&load, utilisations()).map_or(f64::NAN, |best| best.utilisation);
-    let (in_fast, in_slow) = model.sizes(0.63);
-    let findings = vec![
-        Finding::about("data in SLC at u = 0.63 (GB)", 1.26, 1e-6, in_fast / gb)
-            .of_kind(Kind::Arithmetic)
-            .target("T11"),
-        Finding::about("data in TLC at u = 0.63 (GB)", 7.74, 1e-6, in_slow / gb)
-            .of_kind(Kind::Arithmetic)
-            .target("T11"),
-        Finding::not_judged(
-            "the best utilisation of the example",
-            0.63,
-            short(best),
-            "the example's hit curve is a drawing without numbers; here it is Zipf's, as in the authors' earlier paper",
-        )
-        .of_kind(Kind::Arithmetic),
-    ];
-    Ok(Drawn {
-        caption: "2 GB of SLC and 8 GB of TLC with 9 GB of data. The more SLC holds, the dearer are its writes and the cheaper \
-                  those of TLC. The hit curve of the example is not given: here hits follow Zipf's law (exponent 1.2, over 120 % \
-                  of SLC)."
-            .into(),
-        plots: vec![Plot {
-            title: "Cost of a page write".into(),
-            kind: PlotKind::Lines,
-            x: Axis::linear("utilisation of SLC"),
-            y: Axis::logarithmic("ms"),
-            series: vec![
-                Series::measured("SLC", costs_at(&|utilisation| model.fast.page_write_us(utilisation))),
-                Series::measured(
-                    "TLC",
-                    costs_at(&|utilisation| model.slow.page_write_us(model.slow_utilisation(utilisation))),
-                ),
-                Series::measured("hybrid", costs_at(&write)),
-            ],
-        }],
-        findings,
-    })
 }
 
 #[cfg(test)]
