@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL = 0
 export CARGO_PROFILE_DEV_DEBUG = false
 endif
 
-.PHONY: demo test rust lint browser clients python docs package package-tests site bench soak fuzz fuzzers papers
+.PHONY: demo test rust lint browser clients python docs package package-tests site bench soak fuzz fuzzers papers papers-full-size
 
 # The disk by ublk is not compiled by default, because its library takes libclang. It is tested where libclang is, and wherever `CI` is set.
 UBLK = $(if $(CI)$(shell ldconfig -p 2>/dev/null | grep 'libclang[-0-9.]*so'),--features bimetal-cli/ublk)
@@ -142,4 +142,9 @@ fuzzers:
 # Every table and figure of the papers, on shorter traces. The results rewrite the tables of claims in the docs.
 papers:
 	$(CARGO) run --release --locked --package bimetal-cli -- paper --quick --json docs/papers/reproduction.json
+	BIMETAL_UPDATE_DOCS=1 $(CARGO) test --quiet --locked --package bimetal-cli --test reproduction
+
+# The same with traces and devices of the papers' sizes.
+papers-full-size:
+	$(CARGO) run --release --locked --package bimetal-cli -- paper --json docs/papers/full-size.json
 	BIMETAL_UPDATE_DOCS=1 $(CARGO) test --quiet --locked --package bimetal-cli --test reproduction

@@ -1,6 +1,7 @@
-//! The tables of claims in the docs are results of `bimetal paper`: `docs/papers/reproduction.json` is its output, and
-//! `make papers` rewrites it and the tables. `docs/papers/real-traces.json` is the output of `bimetal paper --on` for the
-//! traces of `docs/papers/real-traces.md`.
+//! The tables of claims in the docs are results of `bimetal paper`: `docs/papers/reproduction.json` is its output with
+//! `--quick`, and `docs/papers/full-size.json` its output without. `make papers` and `make papers-full-size` rewrite them
+//! and the tables. `docs/papers/real-traces.json` is the output of `bimetal paper --on` for the traces of
+//! `docs/papers/real-traces.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,6 +25,11 @@ fn reproduction() -> Value {
 /// The claims on real traces.
 fn real_traces() -> Value {
     json("real-traces")
+}
+
+/// The claims on traces and devices of the papers' sizes.
+fn full_size() -> Value {
+    json("full-size")
 }
 
 fn json(name: &str) -> Value {
@@ -138,9 +144,69 @@ fn scoreboard(reproduction: &Value) -> String {
     table
 }
 
+/// Each claim of a quick run and the same claim at full size. Claims have the same order in both.
+fn pairs<'a>(quick: &'a Value, full: &'a Value) -> Vec<[&'a Value; 2]> {
+    let [quick, full] = [quick, full].map(|run| run["claims"].as_array().unwrap());
+    let pairs: Vec<[&Value; 2]> = quick.iter().zip(full).map(|(quick, full)| [quick, full]).collect();
+    let is_same = |[quick, full]: &[&Value; 2]| {
+        ["paper", "figure", "claim", "kind", "stand_in"].iter().all(|key| text(quick, key) == text(full, key))
+    };
+    let is_due = quick.len() != full.len() || !pairs.iter().all(is_same);
+    assert!(!is_due, "claims differ: `make papers` or `make papers-full-size` is due");
+    pairs
+}
+
+fn is_held(claim: &Value) -> bool {
+    text(claim, "verdict") == "held"
+}
+
+/// The number of results that held in a quick run, at full size, and in both, by paper and kind of stand-ins.
+fn both_sizes(quick: &Value, full: &Value) -> String {
+    let mut table = String::from(
+        "| paper | traces | results | held, quick | held, full size | held in both |\n|---|---|---|---|---|---|\n",
+    );
+    let mut counts: Vec<([&str; 2], [usize; 4])> = Vec::new();
+    for [quick, full] in pairs(quick, full).into_iter().filter(|[quick, _]| text(quick, "kind") == "result") {
+        let group = ["paper", "stand_in"].map(|key| text(quick, key));
+        let at = counts.iter().position(|(known, _)| *known == group).unwrap_or_else(|| {
+            counts.push((group, [0; 4]));
+            counts.len() - 1
+        });
+        let held = [is_held(quick), is_held(full)];
+        for (count, counts) in counts[at].1.iter_mut().zip([true, held[0], held[1], held == [true, true]]) {
+            *count += usize::from(counts);
+        }
+    }
+    for ([paper, stand_in], counts) in counts {
+        table += &format!("| `{paper}` | {stand_in} | {} |\n", counts.map(|count| count.to_string()).join(" | "));
+    }
+    table
+}
+
+/// The claims whose verdicts differ between a quick run and one at full size.
+fn changed_verdicts(quick: &Value, full: &Value) -> String {
+    let mut table = String::from(
+        "| paper | figure | claim | kind | traces | paper's figure | quick | | full size | |\n|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for [quick, full] in pairs(quick, full) {
+        if text(quick, "verdict") != text(full, "verdict") {
+            let known = ["paper", "figure", "claim", "kind", "stand_in", "expected"].map(|key| cell(text(quick, key)));
+            let found = [quick, full].map(|run| format!("{} | {}", cell(text(run, "measured")), text(run, "verdict")));
+            table += &format!("| {} | {} |\n", known.join(" | "), found.join(" | "));
+        }
+    }
+    table
+}
+
 /// A page with the tables between its marks replaced.
 fn renewed(page: &str, reproduction: &Value, real_traces: &Value) -> String {
     let mut page = page.to_owned();
+    if let Some(at) = page.find("<!-- both sizes -->") {
+        replace(&mut page, at, "<!-- end of both sizes -->", &both_sizes(reproduction, &full_size()));
+    }
+    if let Some(at) = page.find("<!-- changed verdicts -->") {
+        replace(&mut page, at, "<!-- end of changed verdicts -->", &changed_verdicts(reproduction, &full_size()));
+    }
     let mut from = 0;
     while let Some(at) = page[from..].find("<!-- claims: ").map(|at| from + at) {
         let name_at = at + "<!-- claims: ".len();
@@ -218,6 +284,19 @@ fn a_paper_comes_out_the_same_every_time() {
     let known: Vec<Value> = claims.into_iter().filter(|claim| text(claim, "paper") == "hyssd").collect();
     assert_eq!(one["claims"].as_array().unwrap(), &known, "`make papers` is due");
 }
+
+/// A figure that replays little at full size.
+#[test]
+fn a_figure_comes_out_at_full_size_as_in_the_docs() {
+    let made = Bench::new().json(&["paper", "comboftl", FULL_SIZE_FIGURE]);
+    let claims = full_size()["claims"].as_array().unwrap().clone();
+    let is_same = |claim: &Value| (text(claim, "paper"), text(claim, "figure")) == ("comboftl", FULL_SIZE_FIGURE);
+    let known: Vec<Value> = claims.into_iter().filter(is_same).collect();
+    assert!(!known.is_empty());
+    assert_eq!(made["claims"].as_array().unwrap(), &known, "`make papers-full-size` is due");
+}
+
+const FULL_SIZE_FIGURE: &str = "fig13";
 
 #[test]
 fn real_traces_have_every_paper() {
