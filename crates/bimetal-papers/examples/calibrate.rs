@@ -7,7 +7,6 @@ use std::error::Error;
 
 use bimetal_papers::PAPERS;
 use bimetal_papers::calibration::{Calibration, Fit};
-use bimetal_papers::experiment::Scale;
 
 fn main() -> Result<(), Box<dyn Error>> {
     bimetal_core::workload::add(bimetal_papers::workload::entries())?;
@@ -16,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for paper in PAPERS.iter().filter(|paper| is_wanted(0, paper.name)) {
         for calibration in paper.calibrations.iter().filter(|calibration| is_wanted(1, calibration.source.name)) {
             println!("{} {}", paper.name, calibration.source.name);
-            if let Some(best) = calibration.fit(Scale::Quick, |fit| println!("  {}", line(fit))) {
+            if let Some(best) = calibration.fit(|fit| println!("  {}", line(fit))) {
                 println!("  best: {}", line(&best));
                 outcome(calibration, &best);
             }

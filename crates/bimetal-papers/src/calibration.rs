@@ -10,6 +10,7 @@ use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::workload;
 use bimetal_study::StudyError;
 use bimetal_study::figure::short;
+use rayon::prelude::*;
 
 use crate::Drawn;
 use crate::claim::{Kind, StandIn};
@@ -39,6 +40,22 @@ pub struct Goal {
     pub measure: Measure,
 }
 
+/// The manner of a search.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    /// Size of the replays.
+    scale: Scale,
+    /// Whether two settings are also changed at once, each by one step. It is needed if settings compensate each other.
+    in_pairs: bool,
+}
+
+/// A search by quick replays.
+pub const QUICK: Search = Search { scale: Scale::Quick, in_pairs: false };
+/// A search by quick replays, also in pairs.
+pub const QUICK_IN_PAIRS: Search = Search { in_pairs: true, ..QUICK };
+/// A search by replays of the paper's size, also in pairs.
+pub const FULL_IN_PAIRS: Search = Search { scale: Scale::Full, in_pairs: true };
+
 /// The fit of a trace's calibrated stand-in.
 #[derive(Debug)]
 pub struct Calibration {
@@ -46,9 +63,8 @@ pub struct Calibration {
     pub source: &'static Source,
     /// Searched settings, each with its candidate values.
     pub grid: &'static [(&'static str, &'static [&'static str])],
-    /// Whether the search also changes two settings at once, each by one step. It is needed if settings compensate each
-    /// other.
-    pub in_pairs: bool,
+    /// The manner of the search.
+    pub search: Search,
     /// The goals of the fit.
     pub goals: &'static [Goal],
 }
@@ -114,9 +130,9 @@ impl Calibration {
     ///
     /// # Errors
     /// Invalid settings or replays.
-    pub fn try_settings(&self, settings: &[Setting], scale: Scale) -> Result<Fit, StudyError> {
+    pub fn try_settings(&self, settings: &[Setting]) -> Result<Fit, StudyError> {
         let source = self.candidate(settings);
-        let pool = Pool::new(scale, 0, BTreeMap::new(), &QuietLab);
+        let pool = Pool::new(self.search.scale, 1, BTreeMap::new(), &QuietLab);
         let lab = Lab::new(&pool, StandIn::Calibrated);
         let values = self.goals.iter().map(|goal| (goal.measure)(&lab, source)).collect::<Result<Vec<_>, _>>()?;
         let misses = self.goals.iter().zip(&values).map(|(goal, &value)| goal.miss(value).powi(2));
@@ -141,43 +157,41 @@ impl Calibration {
                 settings
             })
         };
-        let settings = if self.in_pairs { here.len() } else { 0 };
+        let settings = if self.search.in_pairs { here.len() } else { 0 };
         (0..settings).flat_map(|first| (first + 1..settings).flat_map(move |second| both(first, second))).collect()
     }
 
     /// Searches the grid from several starts. One setting changes at a time, until no single change is an improvement.
     /// `tried` is called with each fit. Settings that a workload refuses are skipped; `None` if it refuses all.
-    pub fn fit(&self, scale: Scale, mut tried: impl FnMut(&Fit)) -> Option<Fit> {
+    pub fn fit(&self, mut tried: impl FnMut(&Fit)) -> Option<Fit> {
         let mut known: Vec<(Vec<Setting>, Option<Fit>)> = Vec::new();
-        let mut evaluate = |settings: Vec<Setting>| {
-            if let Some((_, fit)) = known.iter().find(|(known, _)| *known == settings) {
-                return fit.clone();
-            }
-            let fit = self.try_settings(&settings, scale).ok();
-            fit.iter().for_each(&mut tried);
-            known.push((settings, fit.clone()));
-            fit
-        };
-        let better = |one: Option<Fit>, other: Option<Fit>| match (one, other) {
-            (Some(one), Some(other)) => Some(if other.error < one.error { other } else { one }),
-            (one, other) => one.or(other),
+        // The best of these settings and of an earlier fit. Settings are tried in parallel.
+        let mut best_of = |before: Option<Fit>, candidates: Vec<Vec<Setting>>| {
+            let is_new = |settings: &&Vec<Setting>| known.iter().all(|(known, _)| known != *settings);
+            let new: Vec<&Vec<Setting>> = candidates.iter().filter(is_new).collect();
+            let fits: Vec<_> =
+                new.par_iter().with_max_len(1).map(|settings| self.try_settings(settings).ok()).collect();
+            fits.iter().flatten().for_each(&mut tried);
+            let new: Vec<_> = new.into_iter().cloned().zip(fits).collect();
+            known.extend(new);
+            let fit_of = |settings| known.iter().find(|(known, _)| *known == settings).and_then(|(_, fit)| fit.clone());
+            candidates.into_iter().map(fit_of).fold(before, better)
         };
         let mut best = None;
         for start in self.starts() {
-            let (mut here, mut fit) = (start.clone(), evaluate(start));
+            let (mut here, mut fit) = (start.clone(), best_of(None, vec![start]));
             loop {
                 let before = here.clone();
                 for (at, &(name, values)) in self.grid.iter().enumerate() {
-                    for &value in values {
+                    let with = |&value| {
                         let mut settings = here.clone();
                         settings[at] = (name, value);
-                        fit = better(fit, evaluate(settings));
-                    }
+                        settings
+                    };
+                    fit = best_of(fit, values.iter().map(with).collect());
                     here = fit.as_ref().map_or(here, |fit| fit.settings.clone());
                 }
-                for settings in self.pairs(&here) {
-                    fit = better(fit, evaluate(settings));
-                }
+                fit = best_of(fit, self.pairs(&here));
                 here = fit.as_ref().map_or(here, |fit| fit.settings.clone());
                 if here == before {
                     break;
@@ -186,6 +200,14 @@ impl Calibration {
             best = better(best, fit);
         }
         best
+    }
+}
+
+/// The fit with the smaller error, the first if both are equal.
+fn better(one: Option<Fit>, other: Option<Fit>) -> Option<Fit> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other.error < one.error { other } else { one }),
+        (one, other) => one.or(other),
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::profile::{MORE_UPDATES, updates};
 use super::{EXT3, NTFS, replay};
 use crate::Drawn;
-use crate::calibration::{self, Calibration, Goal, Measure, Setting};
+use crate::calibration::{self, Calibration, FULL_IN_PAIRS, Goal, Measure, Setting};
 use crate::claim::StandIn;
 use crate::experiment::{Fitted, Scale, Source};
 use crate::lab::Lab;
@@ -22,11 +22,11 @@ use bimetal_study::StudyError;
 
 // The results of `examples/calibrate.rs`.
 const NTFS_SETTINGS: &[Setting] = &[EXTENT_FOUND, THETA_FOUND, ("run", "384KiB"), ("hot_share", "0.93")];
-const EXT3_SETTINGS: &[Setting] = &[EXTENT_FOUND, THETA_FOUND, ("run", "2MiB"), ("hot_share", "0.96")];
+const EXT3_SETTINGS: &[Setting] = &[EXTENT_FOUND, THETA_FOUND, ("run", "4MiB"), ("hot_share", "0.96")];
 
 /// The extents and the popularity of hot data are those of NTFS in both, because the paper prints only p2 of ext3.
 const EXTENT_FOUND: Setting = ("hot_extent", "32KiB");
-const THETA_FOUND: Setting = ("theta", "1");
+const THETA_FOUND: Setting = ("theta", "1.05");
 
 pub(super) const FITTED_NTFS: Fitted = Fitted { workload: "bimodal-ntfs", settings: NTFS_SETTINGS, quick: None };
 pub(super) const FITTED_EXT3: Fitted = Fitted { workload: "bimodal-ext3", settings: EXT3_SETTINGS, quick: None };
@@ -66,7 +66,7 @@ const fn folds(value: f64) -> Goal {
     goal("p2 without SLC (table 3)", value, |lab, source| factor(lab, source, "model_p2_fold"))
 }
 
-const THETA: (&str, &[&str]) = ("theta", &["0.5", "0.6", "0.7", "0.8", "0.9", "1", "1.1"]);
+const THETA: (&str, &[&str]) = ("theta", &["0.5", "0.6", "0.7", "0.8", "0.9", "1", "1.05", "1.1"]);
 const EXTENT: (&str, &[&str]) = ("hot_extent", &["4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB"]);
 const HOT: (&str, &[&str]) = ("hot_share", &["0.75", "0.8", "0.85", "0.9", "0.93", "0.96", "0.99"]);
 const RUN: (&str, &[&str]) = ("run", &["128KiB", "256KiB", "384KiB", "512KiB", "1MiB", "2MiB", "4MiB", "8MiB"]);
@@ -74,10 +74,10 @@ pub(super) const CALIBRATIONS: &[Calibration] = &[
     Calibration {
         source: &NTFS,
         grid: &[RUN, HOT, EXTENT, THETA],
-        in_pairs: true,
+        search: FULL_IN_PAIRS,
         goals: &[SCANNED, FOLDED, MISSES, folds(0.028), UPDATES],
     },
-    Calibration { source: &EXT3, grid: &[RUN, HOT], in_pairs: true, goals: &[folds(0.011)] },
+    Calibration { source: &EXT3, grid: &[RUN, HOT], search: FULL_IN_PAIRS, goals: &[folds(0.011)] },
 ];
 
 /// The calibrated stand-ins compared with their goals.

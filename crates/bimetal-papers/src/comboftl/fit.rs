@@ -9,7 +9,7 @@
 
 use super::{Chip, IOZONE, MLC_ONLY, PC, PHONE, SLC_ONLY, Settings, mlc_erases, replay, time_ratio, traces};
 use crate::Drawn;
-use crate::calibration::{self, Calibration, Goal};
+use crate::calibration::{self, Calibration, Goal, QUICK};
 use crate::experiment::{Fitted, Source};
 use crate::lab::Lab;
 use bimetal_study::StudyError;
@@ -164,12 +164,12 @@ const GOALS: &[Goal] = &[CHIPS, EIGHT_BY_SIZE, SIXTY_FOUR_TIME, EIGHT_ERASES];
 
 /// The fits.
 pub(super) const CALIBRATIONS: &[Calibration] = &[
-    Calibration { source: &PHONE, grid: OF_A_DISK, in_pairs: false, goals: GOALS },
-    Calibration { source: &PC, grid: OF_A_DISK, in_pairs: false, goals: GOALS },
+    Calibration { source: &PHONE, grid: OF_A_DISK, search: QUICK, goals: GOALS },
+    Calibration { source: &PC, grid: OF_A_DISK, search: QUICK, goals: GOALS },
     Calibration {
         source: &IOZONE,
         grid: OF_IOZONE,
-        in_pairs: false,
+        search: QUICK,
         goals: &[LOCALITY, CHIPS, EIGHT_BY_SIZE, EIGHT_ERASES, SIXTY_FOUR_ON_IOZONE],
     },
 ];

@@ -9,7 +9,7 @@
 use super::effects::{bend, erases, hit_rate};
 use super::{Case, ON_EXCHANGE, ON_FINANCIAL, ON_HOME, ON_MSN, ON_SEARCH, unified};
 use crate::Drawn;
-use crate::calibration::{self, Calibration, Goal};
+use crate::calibration::{self, Calibration, Goal, QUICK};
 use crate::experiment::Fitted;
 use crate::finding::lowest;
 use crate::lab::Lab;
@@ -172,26 +172,16 @@ const LOCALITIES: &[(&str, &[&str])] = &[
 
 /// The fits.
 pub(super) const CALIBRATIONS: &[Calibration] = &[
-    Calibration {
-        source: &super::FINANCIAL,
-        grid: LOCALITIES,
-        in_pairs: false,
-        goals: goals!(ON_FINANCIAL, 60.0, 14.0),
-    },
+    Calibration { source: &super::FINANCIAL, grid: LOCALITIES, search: QUICK, goals: goals!(ON_FINANCIAL, 60.0, 14.0) },
     Calibration {
         source: &super::HOME,
         grid: LOCALITIES,
-        in_pairs: false,
+        search: QUICK,
         goals: goals!(ON_HOME, 50.0, 80.0, HOME_BEST, HOME_HITS),
     },
-    Calibration { source: &super::SEARCH, grid: LOCALITIES, in_pairs: false, goals: SEARCH_GOALS },
-    Calibration {
-        source: &super::EXCHANGE,
-        grid: LOCALITIES,
-        in_pairs: false,
-        goals: goals!(ON_EXCHANGE, 70.0, 120.0),
-    },
-    Calibration { source: &super::MSN, grid: LOCALITIES, in_pairs: false, goals: goals!(ON_MSN, 80.0, 120.0) },
+    Calibration { source: &super::SEARCH, grid: LOCALITIES, search: QUICK, goals: SEARCH_GOALS },
+    Calibration { source: &super::EXCHANGE, grid: LOCALITIES, search: QUICK, goals: goals!(ON_EXCHANGE, 70.0, 120.0) },
+    Calibration { source: &super::MSN, grid: LOCALITIES, search: QUICK, goals: goals!(ON_MSN, 80.0, 120.0) },
 ];
 
 /// The fits compared with their goals.

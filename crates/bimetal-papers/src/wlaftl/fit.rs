@@ -9,7 +9,7 @@
 use super::wear::{COLUMNS, TABLE_3};
 use super::{AT_FIN1, AT_IOTRACE1, AT_IOTRACE2, AT_SYS, AT_TEST1, AT_TEST2, Settings, divisor, mlc_erases, slc_erases};
 use crate::Drawn;
-use crate::calibration::{self, Calibration, Goal};
+use crate::calibration::{self, Calibration, Goal, QUICK_IN_PAIRS};
 use crate::experiment::Source;
 use crate::lab::Lab;
 use bimetal_study::StudyError;
@@ -96,12 +96,12 @@ const ANY_LENGTH: Grid = &[SMALL_BYTES, LARGE_BYTES, FOOTPRINT, SMALL_SPACE, THE
 const SMALL_ONLY: Grid = &[FOOTPRINT, THETA];
 
 pub(super) const CALIBRATIONS: &[Calibration] = &[
-    Calibration { source: &super::FIN1, grid: KNOWN_LENGTH, in_pairs: true, goals: &goals(AT_FIN1) },
-    Calibration { source: &super::SYS, grid: ANY_LENGTH, in_pairs: true, goals: &goals(AT_SYS) },
-    Calibration { source: &super::TEST1, grid: SMALL_ONLY, in_pairs: true, goals: &goals(AT_TEST1) },
-    Calibration { source: &super::TEST2, grid: ANY_LENGTH, in_pairs: true, goals: &goals(AT_TEST2) },
-    Calibration { source: &super::IOTRACE1, grid: ANY_LENGTH, in_pairs: true, goals: &goals(AT_IOTRACE1) },
-    Calibration { source: &super::IOTRACE2, grid: KNOWN_LENGTH, in_pairs: true, goals: &goals(AT_IOTRACE2) },
+    Calibration { source: &super::FIN1, grid: KNOWN_LENGTH, search: QUICK_IN_PAIRS, goals: &goals(AT_FIN1) },
+    Calibration { source: &super::SYS, grid: ANY_LENGTH, search: QUICK_IN_PAIRS, goals: &goals(AT_SYS) },
+    Calibration { source: &super::TEST1, grid: SMALL_ONLY, search: QUICK_IN_PAIRS, goals: &goals(AT_TEST1) },
+    Calibration { source: &super::TEST2, grid: ANY_LENGTH, search: QUICK_IN_PAIRS, goals: &goals(AT_TEST2) },
+    Calibration { source: &super::IOTRACE1, grid: ANY_LENGTH, search: QUICK_IN_PAIRS, goals: &goals(AT_IOTRACE1) },
+    Calibration { source: &super::IOTRACE2, grid: KNOWN_LENGTH, search: QUICK_IN_PAIRS, goals: &goals(AT_IOTRACE2) },
 ];
 
 /// The calibrated stand-ins compared with their goals.
