@@ -256,6 +256,10 @@ fn response(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
         )
         .target("T27"),
         Finding::best_at("utilisation of the fastest Static (%)", case.fastest, Best::Lowest, PLACE, &fixed)
+            .unless(
+                "at full size in MT-SSD under Financial, where 40 % takes 0.16 % longer than 50 %; with another seed of \
+                 the generator (`--seed 3`) 40 % is best, and 30 % takes 1.2 % longer",
+            )
             .target("T27"),
         Finding::between("response of Perf by that of the fastest Static", 0.0, 1.05, perf / best).target("T27"),
         Finding::between("Life is slightly slower than Perf", 1.0, 1.1, life / perf)
