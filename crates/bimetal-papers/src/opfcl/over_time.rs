@@ -60,8 +60,8 @@ const PRICE: &str = "the cost of a destaged page decides: with 1.5 ms (`disk.wri
     4.9 it keeps 2.1 GB on Financial and 2.0 on Home";
 
 /// The same on the calibrated stand-ins.
-const FITTED_PRICE: &str = "the cost of a destaged page decides: with 1 ms (`disk.write_position_us=1000`) instead of table 2's \
-    4.9 it keeps 2.6 GB on Financial and 1.8 on Home";
+const FITTED_PRICE: &str = "the cost of a destaged page decides: with 0.5 ms (`disk.write_position_us=500`) instead of table 2's \
+    4.9 it keeps 2.2 GB on Financial and 1.4 on Home";
 
 /// Fig. 9.
 pub(super) fn fig9(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
