@@ -80,8 +80,8 @@ pub(super) const HEADLINES: [Headline; 5] = [
         saving: 0.136,
         unless: [
             Some(
-                "laps of large data delay the host; with laps counted as in the laboratory's program (W6), so that data go round \
-                 less, it is faster on all six traces",
+                "laps of large data delay the host; with laps counted as in the laboratory's program \
+                 (`cycle_time=laps_and_writes`), so that data go round less, it is faster on all six traces",
             ),
             Some(
                 "to wear SLC as fast as MLC it admits writes of any size, which go round and go down all the same; with a \
@@ -116,8 +116,8 @@ pub(super) const HEADLINES: [Headline; 5] = [
         saving: 0.092,
         unless: [
             Some(
-                "laps are erases of SLC; with laps counted as in the laboratory's program (W6), so that data go round less, it \
-                 erases less on five traces",
+                "laps are erases of SLC; with laps counted as in the laboratory's program \
+                 (`cycle_time=laps_and_writes`), so that data go round less, it erases less on five traces",
             ),
             Some(
                 "laps of large data are erases of SLC; without laps it erases less on all traces, with a threshold of at most \
