@@ -128,10 +128,17 @@ fn undetected(name: &str, sample: &Sample<'_>) -> TraceError {
         | [b'B', b'Z', b'h', ..]
         | [0xfd, b'7', b'z', b'X', b'Z', ..]
         | [0x28, 0xb5, 0x2f, 0xfd, ..] => ("the file is compressed, maybe twice", "decompress it first".to_owned()),
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => (
+            "the file is an Arrow or Feather file",
+            "write it as Parquet, or read it in Python with `Trace.from_frame`".to_owned(),
+        ),
         bytes if bytes.get(257..262) == Some(b"ustar") => ("the file is a tar archive", "unpack it first".to_owned()),
         _ => (
             "the file looks like no known trace format",
-            format!("name it with `--format`, which then says what line does not fit; one of {known}"),
+            format!(
+                "name the columns of a table of your own with `--columns`, such as `time:ms,op,offset:bytes,size:bytes`; or name the \
+                 format with `--format`, which then says what line does not fit; one of {known}"
+            ),
         ),
     };
     TraceError::new(ErrorKind::Undetected, name, what).with_hint(hint)
@@ -154,6 +161,7 @@ mod tests {
             (b"hello\nworld\n", "no known trace format"),
             (b"\xff\xfe1\x00", "UTF-16"),
             (b"PK\x03\x04", "zip"),
+            (b"ARROW1\0\0", "Arrow"),
             (b"\x1f\x8b\x08", "compressed"),
         ] {
             let error = detect("x", bytes).unwrap_err();
