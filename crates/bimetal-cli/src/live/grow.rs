@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bimetal_core::device::Device;
+use bimetal_core::units::ByteSize;
 use bimetal_live::SECTOR_BYTES;
 use bimetal_live::store::backing::Storage;
 use bimetal_live::store::{CreateOptions, Directory, NewStore, StoreError, replace, source};
@@ -41,7 +42,8 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     let bytes = old.sectors() * SECTOR_BYTES;
     if args.capacity.0 <= bytes {
         return Err(Failure::usage(format!(
-            "{store} has {bytes} bytes already; hint: `--capacity` must be larger, and a store cannot become smaller"
+            "{store} has {} already; hint: `--capacity` must be larger, and a store cannot become smaller",
+            ByteSize(bytes)
         )));
     }
     let device = Device { logical: args.capacity, ..contents.device.scaled(args.capacity)? }.resolve()?.device;
