@@ -57,7 +57,7 @@ class Device:
     def auto() -> Device:
         """Fit a device to the trace when it is run.
 
-        Every scheme gets the same capacity, and every scheme with fast flash the same money for it.
+        All schemes get the same capacity, and those with fast flash the same budget for it.
         """
         return Device(None)
 

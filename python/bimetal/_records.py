@@ -517,7 +517,7 @@ class HotSet(Record):
     hottest: tuple[HotShare, ...]
     #: Fewest bytes that get half of the page writes.
     bytes_for_half: int
-    #: Fewest bytes that get nine tenths of the page writes.
+    #: Fewest bytes that receive 90 % of the page writes.
     bytes_for_90_percent: int
     #: Writes of the page that is written most.
     writes_max: int

@@ -129,7 +129,7 @@ pub struct HotSet {
     pub hottest: Vec<HotShare>,
     /// Fewest bytes that get half of the page writes.
     pub bytes_for_half: u64,
-    /// Fewest bytes that get nine tenths of the page writes.
+    /// Fewest bytes that receive 90 % of the page writes.
     pub bytes_for_90_percent: u64,
     /// Writes of the page that is written most.
     pub writes_max: u64,
