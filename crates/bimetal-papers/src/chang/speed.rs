@@ -50,7 +50,12 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             each(&|curve| at(curve, 4) / at(curve, 3)),
         )
         .target("T20")
-        .unless("ext3 alone: with hot extents of 64 KiB for 8 it is 1.01"),
+        .unless("ext3 alone: with hot extents of 64 KiB for 8 it is 1.01")
+        .unless_calibrated(
+            "small writes that are not hot fill a larger SLC, too; in a quick run under ext3 alone, where it is 1.01 with runs of 2 MiB \
+             for 4 (`run=2MiB`); at full size under NTFS alone, where it is 1.01 in C3 with 1 % of the small writes cold for 7 \
+             (`hot_share=0.99`)",
+        ),
         Finding::fact(
             "little gained below 128 MB, all configurations",
             "at 64 MB less than half the gain of 256 MB",
@@ -59,12 +64,13 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         )
         .unless("on NTFS in C3 alone: the hottest data fit into little SLC; with a hot set of 64 MiB for 16 and a flatter popularity \
              (`hot_set=64MiB`, `theta=0.7`) it is 0.30")
-        .unless_calibrated("on NTFS in C3 alone, where more popular data fit into little SLC; with one step less of popularity (`theta=0.9`) it is 0.49"),
-        Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3)).target("T20"),
+        .unless_calibrated("on NTFS in C3 alone, where more popular data fit into little SLC; with less popularity (`theta=0.9`) it is 0.49"),
+        Finding::about("C3, 256 MB, NTFS", 1.84, 0.1, at(c3, 3)).target("T20").unless_calibrated(LONG_RUNS),
         Finding::about("C3, 256 MB, ext3", 1.38, 0.1, at(ext3, 3))
             .target("T20")
             .unless("the stand-in has hot extents of 8 KiB; with 64 KiB it is 1.3")
-            .unless_calibrated("the paper prints one figure of ext3 without SLC; with hot extents of 128 KiB, which meet it, too, it is 1.51"),
+            .unless_calibrated("the paper prints one figure of ext3 without SLC; with hot extents of 128 KiB (`hot_extent=128KiB`), which \
+                 meet it, too, it is 1.40 in a quick run and 1.50 at full size"),
         Finding::about("C1, 256 MB, NTFS", 1.3, 0.1, at(c1, 3)).target("T20").unless_calibrated(OTHER_FIT),
         Finding::fact(
             "C3 gains more than C1",
@@ -102,7 +108,16 @@ pub(super) fn fig8a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 
 /// Reason for C1 on the calibrated stand-in.
 const OTHER_FIT: &str = "table 3 without SLC does not decide it: with runs of 1 MiB and a tenth of the small writes cold (`run=1MiB`, \
-    `hot_share=0.9`), which meet its factors, too, it is 1.35";
+    `hot_share=0.9`), which meet its factors, too, it is 1.34";
+
+/// Reason for C3 and the headline on the calibrated stand-in.
+const LONG_RUNS: &str = "at full size; table 3 without SLC does not decide it: five settings that meet its factors within 11 % give \
+    1.33 to 1.59; with runs of 4 MiB (`run=4MiB`), which leave n3 and n4 as printed and lower p1 and p2 by 18 and 28 %, it is \
+    1.72";
+
+/// Reason for the energy under NTFS on the calibrated stand-in.
+const AS_TIME_CALIBRATED: &str = "energy follows time, as in fig8a; in a quick run it is 0.575 with 8 % of the small writes cold \
+    for 7 (`hot_share=0.92`), at full size 0.58 with runs of 4 MiB (`run=4MiB`)";
 
 /// Reason for energies.
 const AS_TIME: &str = "energy follows time: the same as the speed-up of this trace in fig8a";
@@ -111,12 +126,13 @@ const AS_TIME: &str = "energy follows time: the same as the speed-up of this tra
 const AS_TIME_EXT3: &str = "energy follows time, as in fig8a; with hot extents of 64 KiB for 8 (`hot_extent=64KiB`) it \
     is 0.77";
 const AS_TIME_EXT3_CALIBRATED: &str = "energy follows time, as in fig8a; with hot extents of 256 KiB for 32 \
-    (`hot_extent=256KiB`) it is 0.68";
+    (`hot_extent=256KiB`) it is 0.72 in a quick run and 0.68 at full size";
 
 /// The same for the share of energy that is saved.
 const MORE_OF_IT: &str = "it is 1 - 1 / speed-up, so that a speed-up a little lower counts more here";
 const MORE_OF_IT_CALIBRATED: &str = "it is 1 - 1 / speed-up, so that a speed-up a little lower counts more here; with \
-    8 % of the small writes cold for 7 (`hot_share=0.92`) it is 0.427";
+    8 % of the small writes cold for 7 (`hot_share=0.92`) it is 0.425 in a quick run, with runs of 4 MiB \
+    (`run=4MiB`) 0.42 at full size";
 
 /// Raw MLC capacity of the drives, in MiB.
 const MLC_MIB: u32 = 21 << 10;
@@ -214,7 +230,7 @@ pub(super) fn table4(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             .target("T4"),
         Finding::about("energy by that without SLC, 256 MB, NTFS", 0.542, 0.1, ntfs_energy[3].1)
             .unless(AS_TIME)
-            .unless_calibrated(AS_TIME),
+            .unless_calibrated(AS_TIME_CALIBRATED),
         Finding::about("energy by that without SLC, 256 MB, ext3", 0.736, 0.1, ext3_energy[3].1)
             .unless(AS_TIME_EXT3)
             .unless_calibrated(AS_TIME_EXT3_CALIBRATED),
@@ -271,7 +287,7 @@ pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             ],
         }],
         findings: vec![
-            Finding::about("1.8 times faster", 1.8, 0.1, measured[0]),
+            Finding::about("1.8 times faster", 1.8, 0.1, measured[0]).unless_calibrated(LONG_RUNS),
             Finding::about("46 % less energy", 0.46, 0.1, measured[1])
                 .unless(MORE_OF_IT)
                 .unless_calibrated(MORE_OF_IT_CALIBRATED),

@@ -123,7 +123,7 @@ const HOTTEST: &str = "a few sectors get more writes than so small a chip may ta
 
 /// The same on the calibrated stand-in.
 const HOTTEST_CALIBRATED: &str = "a few sectors get more writes than so small a chip may take, and updates are never turned away; with a \
-    flatter popularity it is 10.4 and 10.0 in C2 (`theta=0.5`), 20.3 and 20.1 in C3 (0.7)";
+    flatter popularity it is 9.9 and 10.1 in C2 (`theta=0.4`), 20.3 and 20.1 in C3 (0.7)";
 
 /// Fig. 12b: BW, mean erases of SLC divided by those of MLC.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]

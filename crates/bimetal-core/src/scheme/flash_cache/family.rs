@@ -1,6 +1,8 @@
 //! The family of flash caches: OP-FCL and its two baselines (Oh, Choi, Lee, Noh, FAST 2012, section 6).
 
-use super::{CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit, READ_LIMIT, Rates, SPARE, WRITE_LIMIT};
+use super::{
+    CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit, READ_LIMIT, Rates, ReadHits, SPARE, WRITE_LIMIT,
+};
 use crate::model::cleaning::VictimUtilisation;
 use crate::scheme::presets::presets;
 use crate::scheme::{ParameterSet, Regions, SchemeSpec, Shape};
@@ -49,7 +51,7 @@ presets! {
         summary: "flash cache over disks, of fixed size: one LRU order of clean and dirty pages"
     }
     without [
-        "initial_spare_percent", "initial_read_percent", "segment_bytes", "curve_keep", "rates", "curve", "sample_rate", "victim",
+        "initial_spare_percent", "initial_read_percent", "segment_bytes", "curve_keep", "rates", "read_hits", "curve", "sample_rate", "victim",
         "resize_pages", "keep_clean"
     ],
     |shape, family| -> FlashCache { FlashCache::with(shape, family.settings_of(family.cache_percent, None)) }
@@ -72,6 +74,9 @@ crate::parameters! {
         /// Time over which the request rates of both caches are measured: IO_R and IO_W of equation 6; the paper does
         /// not say.
         pub rates: Rates = Rates::Total;
+        /// Hits of the read cache, H_R of equation 6: reads, or also writes to pages that were only read, which the
+        /// authors' program counts.
+        pub read_hits: ReadHits = ReadHits::Reads;
         /// Whether hit-rate curves are measured from all pages or from a sample.
         pub curve: Curve = Curve::Exact;
         /// Share of the pages in the sample.
@@ -122,6 +127,7 @@ impl Family {
             segment_bytes: self.segment_bytes,
             curve_keep: self.curve_keep,
             rates: self.rates,
+            read_hits: self.read_hits,
             sample_rate: self.curve.share(self.sample_rate),
             victim: self.victim,
             resize_pages: self.resize_pages,

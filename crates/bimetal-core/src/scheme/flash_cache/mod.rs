@@ -36,7 +36,7 @@ use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
 pub use settings::{CacheSettings, Partitioning, PeriodUnit};
-pub use tracker::{Curve, Rates};
+pub use tracker::{Curve, Rates, ReadHits};
 
 use self::detector::SequentialDetector;
 use self::mapping::{Layout, Mapping, Sectors, data_pages};

@@ -137,6 +137,7 @@ fn towards(limit: u32, target: u32, stride: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tracker::ReadHits;
     use super::*;
     use crate::model::cleaning::{CleaningCost, FlashCosts, VictimUtilisation};
 
@@ -154,7 +155,7 @@ mod tests {
         let mut tracker = WorkloadTracker::new(1000, 16, 1.0);
         for use_ in 0..10_000 {
             tracker.read(use_ % 50);
-            tracker.write(100 + use_ % 600);
+            tracker.write(100 + use_ % 600, ReadHits::Reads);
         }
         tracker
     }

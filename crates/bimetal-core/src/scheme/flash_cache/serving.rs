@@ -118,7 +118,7 @@ impl FlashCache {
         let geometry = *self.mapping.geometry();
         for piece in geometry.spans(request) {
             if let Capacity::Partitioned(caches) = &mut self.capacity {
-                caches.tracker.write(piece.page);
+                caches.tracker.write(piece.page, caches.settings.read_hits);
             }
             self.write_page(media, piece);
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tracker::Rates;
+use super::tracker::{Rates, ReadHits};
 use crate::model::cleaning::VictimUtilisation;
 use crate::units::ByteSize;
 
@@ -52,6 +52,8 @@ pub struct Partitioning {
     pub curve_keep: f64,
     /// Time over which the rates of both caches are measured.
     pub rates: Rates,
+    /// Uses that are hits of the read cache.
+    pub read_hits: ReadHits,
     /// Share of the pages that is tracked.
     pub sample_rate: f64,
     /// Assumed utilisation of the victims of collection.

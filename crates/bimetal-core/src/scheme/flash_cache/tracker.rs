@@ -41,6 +41,16 @@ crate::choices! {
     }
 }
 
+crate::choices! {
+    /// Uses of a page in the order of reads that are hits of the read cache: `H_R` of equation 6.
+    pub enum ReadHits {
+        /// Reads.
+        Reads = "reads",
+        /// Also a write, with which the page leaves the order, as in the authors' program.
+        ReadsAndWrites = "reads_and_writes",
+    }
+}
+
 /// The order of pages that were read and not written.
 const READ: usize = 0;
 
@@ -95,9 +105,21 @@ impl WorkloadTracker {
 
     /// Counts a page that the host writes.
     #[inline]
-    pub fn write(&mut self, page: u32) {
+    pub fn write(&mut self, page: u32, read_hits: ReadHits) {
         self.served[WRITTEN] = self.served[WRITTEN].saturating_add(1);
-        count(&mut self.write_cache, self.orders.touch_in(page, |_| WRITTEN).1);
+        let position = match read_hits {
+            ReadHits::Reads => None,
+            ReadHits::ReadsAndWrites => self.orders.position(page),
+        };
+        let mut before = None;
+        let (_, touch) = self.orders.touch_in(page, |order| {
+            before = order;
+            WRITTEN
+        });
+        if let (Some(READ), Some(position)) = (before, position) {
+            count(&mut self.read_cache, Touch::Again(position));
+        }
+        count(&mut self.write_cache, touch);
     }
 
     /// `H_R`: hit rate of the read cache if it had `pages` pages.
@@ -174,7 +196,7 @@ mod tests {
     fn reads_of_written_pages_count_for_the_write_cache() {
         let mut tracker = WorkloadTracker::new(8, 4, 1.0);
         assert_eq!(tracker.write_cache_share(Rates::Total), None);
-        tracker.write(1);
+        tracker.write(1, ReadHits::Reads);
         tracker.read(1);
         tracker.read(2);
         tracker.read(3);
@@ -183,7 +205,7 @@ mod tests {
         // Page 2 was used again behind one other: two pages, a segment, hold it.
         assert_eq!([1.0, 2.0, 8.0].map(|pages| tracker.read_hits(pages)), [1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0]);
         assert_eq!((tracker.write_hits(2.0), tracker.read_share_of_write_hits(2.0)), (0.5, 1.0));
-        tracker.write(1);
+        tracker.write(1, ReadHits::Reads);
         assert_eq!((tracker.write_hits(2.0), tracker.read_share_of_write_hits(2.0)), (2.0 / 3.0, 0.5));
     }
 
@@ -191,7 +213,7 @@ mod tests {
     fn a_write_takes_a_page_from_the_read_pages() {
         let mut tracker = WorkloadTracker::new(8, 4, 1.0);
         tracker.read(1);
-        tracker.write(1);
+        tracker.write(1, ReadHits::Reads);
         tracker.read(2);
         tracker.end_period(0.0);
         assert_eq!((tracker.write_cache_share(Rates::Period), tracker.read_hits(8.0)), (None, 0.0));
@@ -200,5 +222,18 @@ mod tests {
         assert_eq!(tracker.write_cache_share(Rates::Period), Some(0.5));
         assert_eq!(tracker.write_cache_share(Rates::Total), Some(0.4), "of all five");
         assert_eq!((tracker.read_hits(8.0), tracker.write_hits(8.0)), (1.0, 1.0), "orders outlive periods");
+    }
+    #[test]
+    fn a_write_of_a_read_page_can_count_as_a_hit_of_the_read_cache() {
+        for (read_hits, rates) in [(ReadHits::Reads, [0.0, 0.0]), (ReadHits::ReadsAndWrites, [0.0, 1.0 / 3.0])] {
+            let mut tracker = WorkloadTracker::new(8, 4, 1.0);
+            tracker.read(1);
+            (2..4).for_each(|page| tracker.read(page));
+            // Behind two others: in the second segment of two pages. Only the first write takes it from the order of reads.
+            (0..2).for_each(|_| tracker.write(1, read_hits));
+            let hits = [2.0, 4.0].map(|pages| tracker.read_hits(pages) * tracker.read_cache.references() / 3.0);
+            assert_eq!(hits, rates, "{read_hits:?}");
+            assert_eq!(tracker.write_cache_share(Rates::Total), Some(0.4));
+        }
     }
 }
