@@ -75,6 +75,7 @@ fn excerpts() -> Vec<Excerpt> {
             us,
             [484, 16, 26021888, 229376, 26312704, 2178281000, 1]
         ),
+        excerpt!("fio_mixed.log", "fio", None, None, [92, 208, 1396736, 2928640, 2875392, 173870000, 1]),
         excerpt!(
             "diskmon_system-disk.txt",
             "diskmon",
