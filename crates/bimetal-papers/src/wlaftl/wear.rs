@@ -160,6 +160,7 @@ const SECOND_CYCLE: &str = "at full size, where Iotrace1 wears SLC by 2.52 cycle
     size it is 2.52 and 2.03: MLC's second cycle is complete by 16 of 1,024 erases there, and decides the claim";
 
 /// Findings from table 3 on wear.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 fn of_wear(runs: &[Vec<Arc<Entry>>], before: Before) -> Vec<Finding> {
     let (fixed, dynamic) = (each(&runs[STATIC_4], phi), each(&runs[DYNAMIC], phi));
     let hot = |at: &usize| *at != AT_TEST1;
