@@ -50,6 +50,13 @@ impl RelativeWear {
         }
     }
 
+    /// Whole cycles of the slow region by which the fast one is worn more; negative if it is worn less.
+    #[inline]
+    pub fn cycles_ahead(&self, fast_erases: u64, slow_erases: u64) -> i64 {
+        let fast = u128::from(fast_erases) * u128::from(self.slow_endurance) / u128::from(self.fast_cycle);
+        fast as i64 - (slow_erases / u64::from(self.slow_blocks)) as i64
+    }
+
     /// Whether the fast region is worn at least as much as the slow one; `false` while nothing is worn.
     #[inline]
     pub fn fast_leads(&self, fast_erases: u64, slow_erases: u64) -> bool {
@@ -86,6 +93,8 @@ mod tests {
         assert_eq!(order(160, 319), [Ordering::Equal, Ordering::Less]);
         assert_eq!(order(319, 320), [Ordering::Less, Ordering::Less]);
         assert_eq!(order(320, 320), [Ordering::Equal, Ordering::Equal]);
+        let ahead = [(159, 0), (160, 0), (480, 160), (160, 479)].map(|(fast, slow)| wear.cycles_ahead(fast, slow));
+        assert_eq!(ahead, [0, 1, 2, -1]);
         // A fast region that lasts no longer than the slow one, of a quarter of the blocks.
         let equal = RelativeWear::new((4, 3000), (16, 3000));
         assert_eq!(equal.values(4, 16), (1.0, 1.0));

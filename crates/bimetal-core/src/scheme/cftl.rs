@@ -6,9 +6,9 @@
 //! and the log blocks of [`super::chang`] are missing here, and the techniques that depend on them: copying tail data
 //! back and the throttle. A large write supersedes the log's copies of its data.
 
-use std::cmp::Ordering;
+use serde::{Deserialize, Serialize};
 
-use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings};
+use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings, HostWrite, WearNow};
 use super::{Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
 use crate::part::two_means::{Search, SizeHistogram};
@@ -22,7 +22,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
     adapts: &[],
-    version: 6,
+    version: 7,
 };
 
 crate::parameters! {
@@ -37,6 +37,9 @@ crate::parameters! {
         pub threshold_period: u32 = 1000, in 1..=1_000_000_000;
         /// Whether the histogram of sizes is halved at each search.
         pub histogram_halving: bool = false;
+        /// Whether SLC takes only updates of its data while it is worn more, in whole cycles, than MLC. The
+        /// laboratory's program has this rule, Chang's paper has not.
+        pub wear_rule: bool = false;
         /// Erased SLC blocks below which the oldest block is collected; as in `wlaftl`.
         pub free_blocks: u32 = 4, in 1..=1_000_000;
         /// Erased MLC blocks of a die at or below which it is collected before the next write (FlashSim: 3).
@@ -44,26 +47,37 @@ crate::parameters! {
     }
 }
 
-impl Admission for SizeHistogram {
-    const KEEPS_UPDATES: bool = false;
+/// The threshold on sizes, and the rule for wear.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SmallWrites {
+    sizes: SizeHistogram,
+    #[serde(with = "crate::save::fixed")]
+    wear_rule: bool,
+}
+
+impl Admission for SmallWrites {
+    fn keeps_updates(&self) -> bool {
+        false
+    }
 
     #[inline]
     fn note_write(&mut self, sectors: u32) {
-        self.record(sectors);
+        self.sizes.record(sectors);
     }
 
     #[inline]
-    fn admits(&mut self, sectors: u32, _wear: impl FnOnce() -> Ordering) -> bool {
-        sectors <= self.threshold_sectors()
+    fn admits(&mut self, write: HostWrite, wear: WearNow<'_>) -> bool {
+        let is_small = write.sectors <= self.sizes.threshold_sectors();
+        is_small && (!self.wear_rule || write.is_update || wear.cycles_ahead() <= 0)
     }
 
     fn threshold_bytes(&self) -> u64 {
-        u64::from(self.threshold_sectors()) * SECTOR_BYTES
+        u64::from(self.sizes.threshold_sectors()) * SECTOR_BYTES
     }
 }
 
 /// The state of `cftl`.
-pub type Cftl = FifoLog<SizeHistogram>;
+pub type Cftl = FifoLog<SmallWrites>;
 
 impl Cftl {
     /// A scheme over the device's first region, the fast one, and its last.
@@ -86,6 +100,27 @@ impl Cftl {
             wear_compare: WearCompare::Integer,
             gc_free_blocks: parameters.gc_free_blocks,
         };
-        Self::over(shape, sizes, settings)
+        Self::over(shape, SmallWrites { sizes, wear_rule: parameters.wear_rule }, settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::wear_balance::RelativeWear;
+
+    #[test]
+    fn a_worn_slc_takes_only_updates_if_wear_rules() {
+        // 16 erases of SLC are a cycle.
+        let wear = RelativeWear::new((16, 1), (16, 1));
+        let mut admitted = Vec::new();
+        for wear_rule in [false, true] {
+            let mut small = SmallWrites { sizes: SizeHistogram::new(Search::Fixed, 8, 1000, false), wear_rule };
+            for (erases, sectors, is_update) in [(15, 8, false), (16, 8, false), (16, 8, true), (16, 9, true)] {
+                let wear = WearNow::new(&wear, WearCompare::Integer, (erases, 0));
+                admitted.push(small.admits(HostWrite { sectors, is_update }, wear));
+            }
+        }
+        assert_eq!(admitted, [true, true, true, false, true, false, true, false]);
     }
 }

@@ -14,12 +14,11 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings, WEAR_BALANCE};
+use super::fifo_log::{Admission, CycleTime, FifoLog, FifoLogSettings, HostWrite, WEAR_BALANCE, WearNow};
 use super::presets::presets;
 use super::tiered::THRESHOLD;
 use super::{ParameterSet, Regions, SchemeSpec, Shape};
 use crate::model::wear_balance::WearCompare;
-use crate::request::SECTOR_BYTES;
 use crate::units::ByteSize;
 
 /// Registry line.
@@ -30,8 +29,27 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
     adapts: &[THRESHOLD, WEAR_BALANCE],
-    version: 6,
+    version: 7,
 };
+
+crate::choices! {
+    /// How θ follows the wear.
+    pub enum ThresholdRule {
+        /// It moves by Δθ while one region is worn more (Algorithm 1).
+        Steps = "steps",
+        /// It follows from the whole cycles between the regions: the laboratory's program until July 2018.
+        Cycles = "cycles",
+    }
+}
+
+/// θ of the laboratory's program, in SLC pages of 2 KiB, if SLC is worn by at least these whole cycles more than MLC.
+const OF_CYCLES: [(i64, u64); 5] = [(2, 0), (1, 1), (0, 4), (-1, 5), (-2, 6)];
+
+/// The same if SLC is worn even less.
+const OF_FEWER_CYCLES: u64 = 7;
+
+/// A page of the laboratory's SLC, in bytes.
+const LABORATORY_PAGE_BYTES: u64 = 2 << 10;
 
 crate::parameters! {
     SPEC.name;
@@ -39,6 +57,11 @@ crate::parameters! {
     pub struct Parameters {
         /// Largest small write; if it adapts, the initial value: θ (section 4.1; table 3: 4, 8 and 16 KB).
         pub threshold: ByteSize = ByteSize(4 << 10), in ByteSize(0)..=ByteSize(1 << 30);
+        /// How θ follows the wear. With `cycles` it is from 0 to 14 KiB, and the other parameters of θ have no effect.
+        pub threshold_rule: ThresholdRule = ThresholdRule::Steps;
+        /// Whether updates of data in SLC stay there whatever their size (Algorithm 1). The laboratory's program has no
+        /// such rule.
+        pub keep_updates: bool = true;
         /// Step of θ: Δθ (section 4.1).
         pub threshold_step: ByteSize = ByteSize(4 << 10), in ByteSize(0)..=ByteSize(1 << 30);
         /// Upper bound of θ; at least its initial value.
@@ -65,6 +88,10 @@ crate::parameters! {
 pub struct Adaptive {
     bytes: u64,
     #[serde(with = "crate::save::fixed")]
+    rule: ThresholdRule,
+    #[serde(with = "crate::save::fixed")]
+    keeps_updates: bool,
+    #[serde(with = "crate::save::fixed")]
     step: u64,
     #[serde(with = "crate::save::fixed")]
     most: u64,
@@ -74,25 +101,37 @@ pub struct Adaptive {
 }
 
 impl Admission for Adaptive {
-    const KEEPS_UPDATES: bool = true;
+    fn keeps_updates(&self) -> bool {
+        self.keeps_updates
+    }
 
     #[inline]
-    fn admits(&mut self, sectors: u32, wear: impl FnOnce() -> Ordering) -> bool {
+    fn admits(&mut self, write: HostWrite, wear: WearNow<'_>) -> bool {
+        if self.rule == ThresholdRule::Cycles {
+            self.bytes = of_cycles(wear.cycles_ahead());
+            return write.bytes() <= self.bytes;
+        }
         self.writes += 1;
         if self.writes >= self.interval {
             self.writes = 0;
-            self.bytes = match wear() {
+            self.bytes = match wear.order() {
                 Ordering::Equal => self.bytes,
                 Ordering::Greater => self.bytes.saturating_sub(self.step),
                 Ordering::Less => (self.bytes + self.step).min(self.most),
             };
         }
-        u64::from(sectors) * SECTOR_BYTES <= self.bytes
+        write.bytes() <= self.bytes
     }
 
     fn threshold_bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// θ in bytes if SLC is worn by `ahead` whole cycles more than MLC.
+fn of_cycles(ahead: i64) -> u64 {
+    let pages = OF_CYCLES.iter().find(|(least, _)| ahead >= *least).map_or(OF_FEWER_CYCLES, |(_, pages)| *pages);
+    pages * LABORATORY_PAGE_BYTES
 }
 
 /// The state of `wlaftl`.
@@ -110,6 +149,8 @@ impl Wlaftl {
         }
         let admission = Adaptive {
             bytes: threshold.0,
+            rule: parameters.threshold_rule,
+            keeps_updates: parameters.keep_updates,
             step: parameters.threshold_step.0,
             most: threshold_max.0,
             interval: parameters.threshold_interval,
@@ -143,25 +184,44 @@ presets! {
         source: "WLAFTL, Chinese Journal of Computers 2018, table 3",
         adapts: &[WEAR_BALANCE]
     }
-    without ["threshold_step", "threshold_max", "threshold_interval"],
+    without ["threshold_rule", "threshold_step", "threshold_max", "threshold_interval"],
     |shape, parameters| -> FifoLog<Fixed> {
-        FifoLog::over(shape, Fixed(parameters.threshold.0), parameters.settings_of())
+        let admission = Fixed { bytes: parameters.threshold.0, keeps_updates: parameters.keep_updates };
+        FifoLog::over(shape, admission, parameters.settings_of())
     }
 }
 
-/// A constant threshold, in bytes.
+/// A constant threshold.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Fixed(#[serde(with = "crate::save::fixed")] u64);
+pub struct Fixed {
+    #[serde(with = "crate::save::fixed")]
+    bytes: u64,
+    #[serde(with = "crate::save::fixed")]
+    keeps_updates: bool,
+}
 
 impl Admission for Fixed {
-    const KEEPS_UPDATES: bool = true;
+    fn keeps_updates(&self) -> bool {
+        self.keeps_updates
+    }
 
     #[inline]
-    fn admits(&mut self, sectors: u32, _wear: impl FnOnce() -> Ordering) -> bool {
-        u64::from(sectors) * SECTOR_BYTES <= self.0
+    fn admits(&mut self, write: HostWrite, _wear: WearNow<'_>) -> bool {
+        write.bytes() <= self.bytes
     }
 
     fn threshold_bytes(&self) -> u64 {
-        self.0
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_laboratorys_threshold_follows_whole_cycles() {
+        let kib = [3, 2, 1, 0, -1, -2, -3, -9].map(|ahead| of_cycles(ahead) >> 10);
+        assert_eq!(kib, [0, 0, 2, 8, 10, 12, 14, 14]);
     }
 }

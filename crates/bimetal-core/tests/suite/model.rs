@@ -49,6 +49,8 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("wlaftl-static", &[("threshold", "1GiB"), ("max_cycle_time", "15"), ("free_blocks", "1")]),
     ("wlaftl-static", &[("threshold", "1GiB"), ("cycle_time", "laps_and_writes"), ("laps_at_equal_wear", "false")]),
     ("cftl", &[("threshold_mode", "fixed"), ("initial_threshold", "1024"), ("free_blocks", "8")]),
+    ("cftl", &[("threshold_mode", "fixed"), ("initial_threshold", "1024"), ("wear_rule", "true")]),
+    ("wlaftl", &[("threshold_rule", "cycles"), ("keep_updates", "false"), ("cycle_time", "laps_and_writes")]),
     ("wlaftl", &[("threshold", "0"), ("threshold_interval", "50"), ("wear_compare", "exact"), ("free_blocks", "1")]),
     // A cache of a few blocks; one that fills and is never emptied; one that idle time keeps half empty.
     ("pslc-static", &[("usual_spare_percent", "40")]),

@@ -228,17 +228,25 @@ fn every_parameter_acts() {
     let mut requests = mixture(40_000, 0.4, FLASH_PAGES, FLASH_PAGES, 7);
     requests.extend(streams.flat_map(|first| [first, Request { sector: first.end(), sectors: 300, ..first }]));
     requests.extend(mixture(10_000, 0.1, FLASH_PAGES, 2 * FLASH_PAGES, 9));
+    // Pages that are read and written.
+    let settings = [("requests", "40000"), ("span", "32MiB"), ("theta", "0.9"), ("read_share", "0.5")];
+    let settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let shared: Vec<Request> = workload::build("zipf", &settings, 10).unwrap().collect();
     let with = |name, key, value| {
         let mut settings = vec![("period", "2000"), (key, value)];
         if key == "sample_rate" {
             settings.push(("curve", "sampled"));
         }
-        // Fine steps and a flash that is nearly full, so that the utilisation of victims matters.
-        if key == "victim" {
+        // Fine steps, so that small differences of costs matter.
+        if ["read_hits", "victim"].contains(&key) {
             settings.push(("segment_bytes", "64KiB"));
+        }
+        // A flash that is nearly full, so that the utilisation of victims matters.
+        if key == "victim" {
             settings.extend((name == "rwfcl").then_some(("cache_percent", "95")));
         }
-        counts(&replayed(name, &settings, &requests, &Plan::default()).measured.ledger)
+        let requests = if key == "read_hits" { &shared } else { &requests };
+        counts(&replayed(name, &settings, requests, &Plan::default()).measured.ledger)
     };
     for spec in ["opfcl", "rwfcl", "fpfcl"].map(|name| scheme::find(name).unwrap()) {
         for parameter in (spec.parameters)() {
@@ -250,6 +258,7 @@ fn every_parameter_acts() {
                 "segment_bytes" => ("64KiB", "1MiB"),
                 "curve_keep" => ("0", "0.5"),
                 "rates" => ("total", "period"),
+                "read_hits" => ("reads", "reads_and_writes"),
                 "curve" => ("exact", "sampled"),
                 "sample_rate" => ("0.1", "0.5"),
                 "victim" => ("fifo", "greedy"),

@@ -152,9 +152,14 @@ const WEAR_CHANGES: &[Change] = &[
     ("wear_compare", "exact", &[]),
     ("cycle_time", "laps_and_writes", &[]),
     ("laps_at_equal_wear", "false", &[]),
+    ("keep_updates", "false", &[]),
 ];
-const WLAFTL_CHANGES: &[Change] =
-    &[("threshold_step", "1KiB", &[]), ("threshold_max", "16KiB", &[]), ("threshold_interval", "100", &[])];
+const WLAFTL_CHANGES: &[Change] = &[
+    ("threshold_rule", "cycles", &[]),
+    ("threshold_step", "1KiB", &[]),
+    ("threshold_max", "16KiB", &[]),
+    ("threshold_interval", "100", &[]),
+];
 const CFTL_CHANGES: &[Change] = &[
     ("threshold_mode", "printed", &[]),
     ("threshold_mode", "mean", &[]),
@@ -162,6 +167,7 @@ const CFTL_CHANGES: &[Change] = &[
     ("initial_threshold", "2", &[]),
     ("threshold_period", "40", &[("initial_threshold", "2")]),
     ("histogram_halving", "true", &[("threshold_period", "20")]),
+    ("wear_rule", "true", &[("threshold_mode", "fixed"), ("initial_threshold", "1024")]),
 ];
 
 #[test]

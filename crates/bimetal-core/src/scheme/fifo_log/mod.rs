@@ -27,7 +27,7 @@ use crate::model::wear_balance::{RelativeWear, WearCompare, phi};
 use crate::region::Space;
 use crate::region::log::{Collection, Log};
 use crate::region::ring::Ring;
-use crate::request::{Op, Request};
+use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::save::Table;
 use crate::units::{Ppa, RegionId};
 
@@ -42,17 +42,62 @@ pub const WEAR_BALANCE: Adaptation = Adaptation {
 /// Which data go to the log.
 pub trait Admission: std::fmt::Debug + Send + Serialize {
     /// Whether data that are in the log are written there whatever the size of the write.
-    const KEEPS_UPDATES: bool;
+    fn keeps_updates(&self) -> bool;
 
     /// Called for each host write, of `sectors` sectors.
     fn note_write(&mut self, _sectors: u32) {}
 
-    /// Whether a host write of `sectors` sectors is small enough for the log. Some of its data are not in the log yet;
-    /// `wear` compares the wear of the fast region with that of the slow one.
-    fn admits(&mut self, sectors: u32, wear: impl FnOnce() -> Ordering) -> bool;
+    /// Whether a host write goes to the log. If updates are kept there, some of its data are not in the log yet.
+    fn admits(&mut self, write: HostWrite, wear: WearNow<'_>) -> bool;
 
     /// Size of the largest write that is admitted, in bytes.
     fn threshold_bytes(&self) -> u64;
+}
+
+/// A write of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct HostWrite {
+    /// Its size.
+    pub sectors: u32,
+    /// Whether all of its data are in the log.
+    pub is_update: bool,
+}
+
+impl HostWrite {
+    /// Its size in bytes.
+    #[inline]
+    pub fn bytes(self) -> u64 {
+        u64::from(self.sectors) * SECTOR_BYTES
+    }
+}
+
+/// The wear of both regions at a write, which is calculated when it is needed.
+#[derive(Clone, Copy, Debug)]
+pub struct WearNow<'a> {
+    wear: &'a RelativeWear,
+    compare: WearCompare,
+    fast_erases: u64,
+    slow_erases: u64,
+}
+
+impl<'a> WearNow<'a> {
+    /// The wear after these erases of the fast and of the slow region.
+    #[inline]
+    pub fn new(wear: &'a RelativeWear, compare: WearCompare, (fast_erases, slow_erases): (u64, u64)) -> Self {
+        Self { wear, compare, fast_erases, slow_erases }
+    }
+
+    /// Compares the relative wear of the fast region with that of the slow one, as set.
+    #[inline]
+    pub fn order(self) -> Ordering {
+        self.wear.order(self.fast_erases, self.slow_erases, self.compare)
+    }
+
+    /// Whole cycles of the slow region by which the fast one is worn more; negative if it is worn less.
+    #[inline]
+    pub fn cycles_ahead(self) -> i64 {
+        self.wear.cycles_ahead(self.fast_erases, self.slow_erases)
+    }
 }
 
 crate::choices! {
@@ -169,21 +214,22 @@ impl<A: Admission> FifoLog<A> {
         let whole = Run::whole(self.tiers.units(), request);
         let known = self.tiers.count_in_log(whole.unit, whole.count);
         self.admission.note_write(request.sectors);
-        let is_update = A::KEEPS_UPDATES && known == whole.count;
-        let is_fast = is_update || {
-            let (wear, tiers, compare) = (&self.wear, &self.tiers, self.settings.wear_compare);
-            self.admission.admits(request.sectors, || wear.order(tiers.fast.erases(), tiers.slow.erases(), compare))
+        let (is_update, keeps_updates) = (known == whole.count, self.admission.keeps_updates());
+        let is_fast = is_update && keeps_updates || {
+            let write = HostWrite { sectors: request.sectors, is_update };
+            let erases = (self.tiers.fast.erases(), self.tiers.slow.erases());
+            self.admission.admits(write, WearNow::new(&self.wear, self.settings.wear_compare, erases))
         };
         let counts = &mut self.counts;
         counts.writes += 1;
         counts.units += u64::from(whole.count);
         counts.fast_writes += u64::from(is_fast);
-        if is_fast || A::KEEPS_UPDATES {
+        if is_fast || keeps_updates {
             counts.update_units += u64::from(known);
         }
         if is_fast {
             self.write_fast(media, whole);
-        } else if A::KEEPS_UPDATES && known > 0 {
+        } else if keeps_updates && known > 0 {
             self.write_apart(media, request);
         } else {
             self.write_slow(media, whole);

@@ -65,6 +65,26 @@ fn an_update_stays_however_large_and_new_data_follow_the_threshold() {
     assert_eq!((device.programs(0, Cause::Host), device.programs(1, Cause::Host)), (2, 0), "half is an update");
 }
 
+/// The laboratory's program has no rule for updates.
+#[test]
+fn updates_follow_the_threshold_if_they_are_to() {
+    let mut device = Device::new(&[("keep_updates", "false")]);
+    device.serve(Op::Write, 0, 8);
+    device.serve(Op::Write, 8, 8);
+    device.serve(Op::Write, 0, 16);
+    assert_eq!((device.programs(0, Cause::Host), device.programs(1, Cause::Host)), (0, 2), "8 KiB are not small");
+    assert_eq!((device.cycles(0), device.cycles(3)), (None, None), "the copies in the log are superseded");
+}
+
+#[test]
+fn the_threshold_follows_whole_cycles_if_it_is_to() {
+    let mut device = Device::new(&[("threshold_rule", "cycles"), ("threshold", "0")]);
+    device.serve(Op::Write, 0, 16);
+    assert_eq!((device.programs(0, Cause::Host), device.programs(1, Cause::Host)), (4, 0), "8 KiB at equal wear");
+    device.serve(Op::Write, 16, 17);
+    assert_eq!(device.programs(0, Cause::Host), 0);
+}
+
 #[test]
 fn a_page_goes_round_as_often_as_it_may() {
     for laps in [0, 1, 3, 10] {

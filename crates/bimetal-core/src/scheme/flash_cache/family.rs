@@ -16,7 +16,7 @@ const SHARED: SchemeSpec = SchemeSpec {
     regions: Regions::FlashOverDisk,
     parameters: Family::specs,
     adapts: &[],
-    version: 5,
+    version: 6,
 };
 
 presets! {
