@@ -42,11 +42,12 @@ impl RelativeWear {
     /// Compares the relative wear of the fast region with that of the slow one.
     #[inline]
     pub fn order(&self, fast_erases: u64, slow_erases: u64, compare: WearCompare) -> Ordering {
-        let (blocks, cycle) = (u128::from(self.slow_blocks), u128::from(self.fast_cycle));
-        let fast = u128::from(fast_erases) * u128::from(self.slow_endurance);
         match compare {
-            WearCompare::Integer => (fast / cycle).cmp(&(u128::from(slow_erases) / blocks)),
-            WearCompare::Exact => (fast * blocks).cmp(&(u128::from(slow_erases) * cycle)),
+            WearCompare::Integer => self.cycles_ahead(fast_erases, slow_erases).cmp(&0),
+            WearCompare::Exact => {
+                let fast = u128::from(fast_erases) * u128::from(self.slow_endurance) * u128::from(self.slow_blocks);
+                fast.cmp(&(u128::from(slow_erases) * u128::from(self.fast_cycle)))
+            }
         }
     }
 
