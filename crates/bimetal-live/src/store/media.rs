@@ -160,7 +160,7 @@ impl FileMedia {
     /// Begins a survey. From now on no data are moved and nothing is counted, and the media note the places of sectors
     /// in the files.
     pub fn begin_survey(&mut self) {
-        self.survey = Some(Box::default());
+        self.survey = Some(Box::new(Survey::new(&self.regions)));
     }
 
     /// The notes of the current survey.

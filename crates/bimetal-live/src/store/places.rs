@@ -32,97 +32,161 @@ pub enum Place {
 }
 
 impl Place {
-    /// The place of a later sector of the same page, or of the home disk.
-    pub(super) fn after(self, sectors: u32) -> Self {
+    /// The place of the sector `sectors` sectors further in the same slot or on the home disk; `None` if there can be no
+    /// such page. `page_sectors` are the sectors of a page, by region.
+    pub(super) fn after(self, sectors: u32, page_sectors: &[u32]) -> Option<Self> {
         match self {
             Self::Flash { region, slot, page, sector } => {
-                Self::Flash { region, slot, page, sector: sector + sectors as u16 }
+                let (in_page, ahead) = (page_sectors[usize::from(region)], u32::from(sector) + sectors);
+                let page = u16::try_from(u32::from(page) + ahead / in_page).ok()?;
+                Some(Self::Flash { region, slot, page, sector: (ahead % in_page) as u16 })
             }
-            Self::Disk(sector) => Self::Disk(sector + u64::from(sectors)),
-            Self::Nowhere => Self::Nowhere,
-        }
-    }
-
-    /// The place of the next sector in the same run, if there can be one. `page_sectors` are the sectors of a page, by
-    /// region.
-    pub(super) fn next(self, page_sectors: &[u32]) -> Option<Self> {
-        match self {
-            Self::Flash { region, slot, page, sector } => {
-                if u32::from(sector) + 1 < page_sectors[usize::from(region)] {
-                    Some(Self::Flash { region, slot, page, sector: sector + 1 })
-                } else {
-                    Some(Self::Flash { region, slot, page: page.checked_add(1)?, sector: 0 })
-                }
-            }
-            Self::Disk(sector) => Some(Self::Disk(sector + 1)),
+            Self::Disk(sector) => Some(Self::Disk(sector + u64::from(sectors))),
             Self::Nowhere => Some(Self::Nowhere),
         }
     }
 }
 
-/// Places of sectors that a scheme holds.
-#[derive(Clone, Debug)]
-enum Note {
-    /// Consecutive, from this place on.
-    Row(Place),
-    /// A place for each.
-    Each(Arc<[Place]>),
+/// A place as two numbers, which stay in registers: a survey handles one for each page of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packed {
+    /// Index of the region, or one of the constants.
+    file: u32,
+    /// In a region: the slot, and in the lower half the sector within the slot. On the home disk: the sector. Each
+    /// following sector is one more.
+    at: u64,
+}
+
+impl Packed {
+    /// The home disk.
+    const DISK: u32 = 1 << 8;
+    /// No file.
+    const NOWHERE: u32 = Self::DISK + 1;
+    /// Sectors with a list of their places, whose index is `at`.
+    const EACH: u32 = Self::DISK + 2;
+
+    fn on_disk(sector: u64) -> Self {
+        Self { file: Self::DISK, at: sector }
+    }
+
+    /// The first sector of a page that was not programmed since the survey began.
+    #[inline]
+    fn of_page(region: &Region, page: Ppa) -> Self {
+        match region.slot_of(page) {
+            Some((slot, page)) => {
+                let sector = u64::from(page) * region.layout.page_sectors() as u64;
+                Self { file: region.id.into(), at: u64::from(slot) << 32 | sector }
+            }
+            None => Self { file: Self::NOWHERE, at: 0 },
+        }
+    }
+
+    #[inline]
+    fn after(self, sectors: u32) -> Self {
+        Self { at: self.at + u64::from(sectors), ..self }
+    }
+
+    fn unpack(self, page_sectors: &[u32]) -> Place {
+        match self.file {
+            Self::DISK => Place::Disk(self.at),
+            Self::NOWHERE => Place::Nowhere,
+            region => {
+                let (sector, in_page) = (self.at as u32, page_sectors[region as usize]);
+                Place::Flash {
+                    region: region as u8,
+                    slot: (self.at >> 32) as u32,
+                    page: (sector / in_page) as u16,
+                    sector: (sector % in_page) as u16,
+                }
+            }
+        }
+    }
 }
 
 /// Consecutive sectors of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Found {
+struct Found {
     /// The first one, as an index within the request.
-    pub at: u32,
-    /// Number of sectors.
-    pub sectors: u32,
-    /// Place of the first one.
-    pub place: Place,
+    at: u32,
+    sectors: u32,
+    place: Packed,
 }
 
 impl Found {
+    #[inline]
     fn end(&self) -> u32 {
         self.at + self.sectors
     }
 }
 
 /// The notes of a survey: the origin of all data.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Survey {
+    /// Sectors of a page, by region.
+    page_sectors: Vec<u32>,
     /// Origin of the sectors in pages that were programmed since the survey began.
-    pages: BTreeMap<(RegionId, Ppa), Arc<[Place]>>,
+    pages: BTreeMap<(RegionId, Ppa), Arc<[Packed]>>,
     /// Number of sectors in these pages and on the disk.
     pub(super) noted: usize,
     /// Origin of home-disk sectors that were written since the survey began.
-    disk: BTreeMap<u64, Place>,
-    /// Origin of sectors in transit in the current request. Host data have no place.
-    notes: Vec<Note>,
+    disk: BTreeMap<u64, Packed>,
+    /// Origin of the first of consecutive sectors in transit in the current request, or the number of a list.
+    notes: Vec<Packed>,
+    /// Origin of each of some sectors in transit.
+    lists: Vec<Arc<[Packed]>>,
     /// Places of the sectors of the current request, ascending. Missing ones were not delivered.
-    pub(super) found: Vec<Found>,
+    found: Vec<Found>,
 }
 
 impl Survey {
-    /// The note of host data.
+    /// The note of host data, which have no place.
     pub const HOST: u32 = 0;
+
+    /// A survey of these regions, and of the home disk.
+    pub fn new(regions: &[Region]) -> Self {
+        Self {
+            page_sectors: page_sectors(regions),
+            pages: BTreeMap::new(),
+            noted: 0,
+            disk: BTreeMap::new(),
+            notes: Vec::new(),
+            lists: Vec::new(),
+            found: Vec::new(),
+        }
+    }
 
     /// Begins a request.
     pub(super) fn begin(&mut self) {
         self.notes.clear();
-        self.notes.push(Note::Row(Place::Nowhere));
+        self.lists.clear();
+        self.notes.push(Packed { file: Packed::NOWHERE, at: 0 });
         self.found.clear();
     }
 
+    /// Rows of consecutive sectors of the request that were delivered, ascending: the first one as an index within the
+    /// request, their number, and the place of the first one.
+    pub(super) fn found(&self) -> impl Iterator<Item = (u32, u32, Place)> {
+        self.found.iter().map(|row| (row.at, row.sectors, row.place.unpack(&self.page_sectors)))
+    }
+
     /// Adds a note on the origin of sectors. Returns its number.
-    fn note(&mut self, note: Note) -> u32 {
+    #[inline]
+    fn note(&mut self, note: Packed) -> u32 {
         self.notes.push(note);
         self.notes.len() as u32 - 1
     }
 
+    /// Adds a note on the origin of each of some sectors.
+    fn note_each(&mut self, places: Arc<[Packed]>) -> u32 {
+        self.lists.push(places);
+        self.note(Packed { file: Packed::EACH, at: self.lists.len() as u64 - 1 })
+    }
+
     /// Place of a sector in a note.
-    fn place(&self, note: u32, sector: u32) -> Place {
-        match &self.notes[note as usize] {
-            Note::Row(first) => first.after(sector),
-            Note::Each(places) => places[sector as usize],
+    fn place(&self, note: u32, sector: u32) -> Packed {
+        match self.notes[note as usize] {
+            Packed { file: Packed::EACH, at } => self.lists[at as usize][sector as usize],
+            first => first.after(sector),
         }
     }
 
@@ -130,16 +194,17 @@ impl Survey {
     #[inline]
     pub fn read(&mut self, region: &Region, page: Ppa) -> u32 {
         // Its block may be erased before the places are needed.
-        let note = match self.pages.get(&(RegionId(region.id), page)) {
-            Some(places) => Note::Each(Arc::clone(places)),
-            None => Note::Row(of_page(region, page)),
-        };
-        self.note(note)
+        if !self.pages.is_empty()
+            && let Some(places) = self.pages.get(&(RegionId(region.id), page))
+        {
+            return self.note_each(Arc::clone(places));
+        }
+        self.note(Packed::of_page(region, page))
     }
 
     /// Programs a page. The data of its parts are notes.
     pub fn program(&mut self, region: &Region, page: Ppa, parts: impl Iterator<Item = Part<u32>>) {
-        let mut places = vec![Place::Nowhere; region.layout.page_sectors()];
+        let mut places = vec![Packed { file: Packed::NOWHERE, at: 0 }; region.layout.page_sectors()];
         for Part { data, from, to, sectors } in parts {
             for sector in 0..sectors {
                 places[(to + sector) as usize] = self.place(data, from + sector);
@@ -151,12 +216,12 @@ impl Survey {
     /// Copies a page.
     pub fn copy(&mut self, region: &Region, from: Ppa, to: Ppa) {
         let places = self.pages.get(&(RegionId(region.id), from)).cloned();
-        let first = of_page(region, from);
+        let first = Packed::of_page(region, from);
         let row = || (0..region.layout.page_sectors() as u32).map(|sector| first.after(sector)).collect();
         self.put(region, to, places.unwrap_or_else(row));
     }
 
-    fn put(&mut self, region: &Region, page: Ppa, places: Arc<[Place]>) {
+    fn put(&mut self, region: &Region, page: Ppa, places: Arc<[Packed]>) {
         self.noted += places.len();
         if let Some(before) = self.pages.insert((RegionId(region.id), page), places) {
             self.noted -= before.len();
@@ -175,21 +240,23 @@ impl Survey {
     /// Delivers sectors of the request, from a sector of a note on.
     #[inline]
     pub fn deliver(&mut self, note: u32, from: u32, at: u32, sectors: u32) {
-        match self.notes[note as usize] {
-            Note::Row(first) => self.find(Found { at, sectors, place: first.after(from) }),
-            Note::Each(_) => {
-                for sector in 0..sectors {
-                    self.find(Found { at: at + sector, sectors: 1, place: self.place(note, from + sector) });
-                }
-            }
+        let first = self.notes[note as usize];
+        if first.file != Packed::EACH {
+            return self.find(Found { at, sectors, place: first.after(from) });
+        }
+        for sector in 0..sectors {
+            self.find(Found { at: at + sector, sectors: 1, place: self.place(note, from + sector) });
         }
     }
 
     /// Adds those sectors that were not found before.
     #[inline]
     fn find(&mut self, row: Found) {
-        match self.found.last() {
+        match self.found.last_mut() {
             Some(last) if last.end() > row.at => self.find_between(row),
+            Some(last) if last.end() == row.at && last.place.after(last.sectors) == row.place => {
+                last.sectors += row.sectors;
+            }
             _ => self.found.push(row),
         }
     }
@@ -216,11 +283,11 @@ impl Survey {
     pub fn fetch(&mut self, sector: u64, sectors: u32) -> u32 {
         let range = sector..sector + u64::from(sectors);
         if self.disk.range(range.clone()).next().is_none() {
-            return self.note(Note::Row(Place::Disk(sector)));
+            return self.note(Packed::on_disk(sector));
         }
-        let places = range.map(|sector| self.disk.get(&sector).copied().unwrap_or(Place::Disk(sector)));
+        let places = range.map(|sector| self.disk.get(&sector).copied().unwrap_or(Packed::on_disk(sector)));
         let places = places.collect();
-        self.note(Note::Each(places))
+        self.note_each(places)
     }
 
     /// Writes sectors of the home disk, from a sector of a note on.
@@ -232,14 +299,9 @@ impl Survey {
     }
 }
 
-/// Place of the first sector in a page that was not programmed since the survey began.
-fn of_page(region: &Region, page: Ppa) -> Place {
-    match region.spot(page) {
-        Some(spot) => {
-            Place::Flash { region: region.id, slot: spot.place.slot, page: spot.place.page as u16, sector: 0 }
-        }
-        None => Place::Nowhere,
-    }
+/// Sectors of a page, by region.
+pub fn page_sectors(regions: &[Region]) -> Vec<u32> {
+    regions.iter().map(|region| region.layout.page_sectors() as u32).collect()
 }
 
 #[cfg(test)]
@@ -248,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_sector_that_is_delivered_twice_lies_where_it_was_found_first() {
-        let mut survey = Survey::default();
+        let mut survey = Survey::new(&[]);
         survey.begin();
         let [early, late] = [100, 500].map(|sector| survey.fetch(sector, 16));
         survey.deliver(early, 1, 4, 2);
@@ -256,7 +318,7 @@ mod tests {
         survey.deliver(late, 0, 0, 10);
         survey.deliver(late, 12, 12, 2);
         survey.deliver(early, 0, 11, 4);
-        let found: Vec<_> = survey.found.iter().map(|found| (found.at, found.sectors, found.place)).collect();
+        let found: Vec<_> = survey.found().collect();
         let disk = Place::Disk;
         let expected = [
             (0, 4, disk(500)),

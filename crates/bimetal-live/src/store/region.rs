@@ -151,6 +151,12 @@ impl Region {
         Some(self.spot_in(slot, block, self.geometry.page_of(page)))
     }
 
+    /// The slot of a programmed page, and its page within the slot; `None` if its block is erased.
+    #[inline]
+    pub fn slot_of(&self, page: Ppa) -> Option<(u32, u32)> {
+        Some((self.slots.of(self.geometry.block_of(page).index())?, self.geometry.page_of(page)))
+    }
+
     fn spot_in(&self, slot: u32, block: BlockId, page: u32) -> Spot {
         Spot {
             place: Place { region: self.id, slot, page, block: block.0 },

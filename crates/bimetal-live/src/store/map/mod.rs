@@ -66,7 +66,7 @@ use super::engine::Engine;
 use super::frame::SECTORS_MAX;
 use super::home_disk::HomeDisk;
 use super::open;
-use super::places::Place;
+use super::places::{Place, page_sectors};
 use bimetal_core::device::Resolved;
 
 pub use reader::Mapped;
@@ -137,8 +137,7 @@ impl Committer {
     }
 
     fn try_map(&self, file: &dyn Backing, engine: &mut Engine, resolved: &Resolved) -> io::Result<()> {
-        let regions = engine.media.regions();
-        let page_sectors = regions.iter().map(|region| region.layout.page_sectors() as u32).collect();
+        let page_sectors = page_sectors(engine.media.regions());
         let (store, opening) = (self.superblock.store, self.superblock.openings[0]);
         let mut map = Writer::new(file, store, opening, engine.sectors, page_sectors)?;
         // The scheme must not be called after this, because the survey adds reads to its figures.
@@ -282,7 +281,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Adds adjacent sectors from this place on, in one page or on the home disk.
+    /// Adds adjacent sectors from this place on, in one slot or on the home disk.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -293,7 +292,7 @@ impl<'a> Writer<'a> {
         };
         self.header.mapped += u64::from(sectors);
         let follows = self.next == Some(place);
-        self.next = place.after(sectors - 1).next(&self.page_sectors);
+        self.next = place.after(sectors, &self.page_sectors);
         if let Some(run) = &mut self.last {
             if follows
                 && sector == run.sector + u64::from(run.sectors)

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use bimetal_core::request::{Op, Request};
 
 use crate::store::engine::{Engine, panic_text};
-use crate::store::places::{Place, REQUEST_SECTORS};
+use crate::store::places::{Place, REQUEST_SECTORS, Survey};
 
 /// Largest number of noted sectors in pages programmed during a survey. A single request may exceed it somewhat.
 pub(super) const NOTED_MAX: usize = 1 << 20;
@@ -50,11 +50,11 @@ pub fn survey(
             scheme.serve(media, &request);
         }));
         served.map_err(|panic| io::Error::other(panic_text(panic.as_ref()).to_owned()))?;
-        let (found, mut at) = (media.survey().map_or(&[][..], |survey| &survey.found), 0);
-        for found in found {
-            add_lost(sector, at..found.at, add)?;
-            add(sector + u64::from(found.at), found.sectors, found.place)?;
-            at = found.at + found.sectors;
+        let mut at = 0;
+        for (first, found, place) in media.survey().into_iter().flat_map(Survey::found) {
+            add_lost(sector, at..first, add)?;
+            add(sector + u64::from(first), found, place)?;
+            at = first + found;
         }
         add_lost(sector, at..sectors as u32, add)?;
         sector += sectors;
@@ -78,6 +78,7 @@ mod tests {
     use crate::BlockDevice;
     use crate::store::backing::Storage;
     use crate::store::crash_backing::CrashStorage;
+    use crate::store::places::page_sectors;
     use crate::store::soak::TINY;
     use crate::store::{CreateOptions, Mapped, OpenOptions, Store, create};
 
@@ -118,6 +119,7 @@ mod tests {
                 let (resolved, mut found) = (store.resolved().clone(), Vec::new());
                 let mut reloads = 0;
                 store.inspect(|committer, engine| {
+                    let page_sectors = page_sectors(engine.media.regions());
                     for noted_max in [0, 40, NOTED_MAX] {
                         let mut places = Vec::new();
                         committer.reload(engine, &resolved).unwrap();
@@ -126,7 +128,8 @@ mod tests {
                             committer.reload(engine, &resolved)
                         };
                         survey(engine, noted_max, reload, &mut |sector, sectors, place| {
-                            places.extend((0..sectors).map(|ahead| (sector + u64::from(ahead), place.after(ahead))));
+                            let each = (0..sectors).map(|ahead| place.after(ahead, &page_sectors).unwrap());
+                            places.extend((sector..).zip(each));
                             Ok(())
                         })
                         .unwrap();
