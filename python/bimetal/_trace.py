@@ -72,7 +72,7 @@ class Trace:
 
         ``format`` is one of :func:`bimetal.formats`; by default it is detected. ``time_unit`` (``ps``, ``ns``,
         ``100ns``, ``us``, ``ms``, ``s``) is the unit of time stamps if it is not the format's own. ``columns`` declares
-        the columns of delimited text, JSON lines or Parquet files, as ``--columns`` does:
+        the columns of delimited text, JSON lines, Parquet or Arrow files, as ``--columns`` does:
         ``time:ms,op,offset:bytes,size``. ``objects`` defines how objects of a cache's trace are mapped to addresses, as
         ``--objects`` does: ``slots``, ``sectors``, ``slots,insert``. ``action`` (``Q``, ``D``, ``C``) selects the
         record of a request in blktrace and blkparse. ``volumes`` selects devices by number, and ``limit`` the first

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.feather as feather
 import pytest
 
 import bimetal
@@ -177,6 +178,26 @@ def test_parquet_files_are_traces(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet", compression="brotli")
     with pytest.raises(bimetal.TraceError, match="the column `when` is compressed by BROTLI, which is unsupported"):
         bimetal.Trace.open(tmp_path / "t.parquet", columns=named)
+
+
+def test_arrow_files_are_traces(tmp_path: Path) -> None:
+    times = pd.to_datetime(["2026-01-01 00:00:00", "2026-01-01 00:00:02", "2026-01-01 00:00:10"])
+    frame = pl.DataFrame({"when": times, "rw": ["read", "write", "read"], "lba": SECTOR, "n": [8, 8, 8]})
+    named = "time=when,op=rw,offset=lba:sectors,size=n:sectors"
+    categories = frame.with_columns(pl.col("rw").cast(pl.Categorical))
+    for table in (frame, categories):
+        for codec in ("uncompressed", "lz4", "zstd"):
+            table.write_ipc(tmp_path / "t.arrow", compression=codec)
+            table.write_ipc_stream(tmp_path / "t.arrows", compression=codec)
+            for name in ("t.arrow", "t.arrows"):
+                trace = bimetal.Trace.open(tmp_path / name, columns=named)
+                assert (trace.facts.format, trace.facts.duration_s, trace.facts.writes) == ("arrow", 10, 1)
+    feather.write_feather(frame.to_arrow(), tmp_path / "t.feather")
+    assert len(bimetal.Trace.open(tmp_path / "t.feather", columns=named)) == 3
+    cut = (tmp_path / "t.arrows").read_bytes()[:-8]
+    (tmp_path / "t.arrows").write_bytes(cut)
+    with pytest.raises(bimetal.TraceError, match="it lacks the mark at the end of a stream"):
+        bimetal.Trace.open(tmp_path / "t.arrows", columns=named)
 
 
 def test_any_arrow_stream_is_a_frame() -> None:

@@ -221,6 +221,10 @@ fn decode(
     if options.format.map_or(trace::is_parquet(start), |format| format.name == "parquet") && !bytes.is_empty() {
         return Ok(crate::parquet_trace::decode(&name, bytes, options)?);
     }
+    #[cfg(feature = "arrow")]
+    if options.format.map_or(trace::is_arrow(start), |format| format.name == "arrow") && !bytes.is_empty() {
+        return Ok(crate::arrow_trace::decode(&name, bytes, options)?);
+    }
     Ok(trace::decode(&name, &bytes, options)?)
 }
 

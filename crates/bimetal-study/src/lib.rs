@@ -5,6 +5,8 @@
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "its numbers were not gone through yet")]
 pub mod advise;
 pub mod arrivals;
+#[cfg(feature = "arrow")]
+mod arrow_trace;
 pub mod catalogue;
 pub mod columns;
 pub mod command;
@@ -34,6 +36,8 @@ pub mod sample;
 pub mod scale;
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "its numbers were not gone through yet")]
 pub mod sweep;
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+mod table_file;
 pub mod verdict;
 pub mod writer;
 

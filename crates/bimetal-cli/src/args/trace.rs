@@ -26,7 +26,7 @@ pub struct TraceOptions {
     /// Unit of the time stamps, if the format does not define it: ps, ns, 100ns, us, ms or s
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<TimeUnit>,
-    /// Columns of delimited text, JSON lines or Parquet files, if the header or keys do not tell: in their order,
+    /// Columns of delimited text, JSON lines, Parquet or Arrow files, if the header or keys do not tell: in their order,
     /// `time:ms,op,offset:bytes,size:bytes`, or by name, `time=started:us,op=rw,offset=lba:sectors,size=len`. Units of
     /// times are those of `--time-unit`; units of offset and size are `bytes` (the default), `sectors`, `kib`, `4kib`;
     /// `op:0=read` or `op:1=read` for digits; `device` for several disks; `-` skips a column

@@ -128,10 +128,9 @@ fn undetected(name: &str, sample: &Sample<'_>) -> TraceError {
         | [b'B', b'Z', b'h', ..]
         | [0xfd, b'7', b'z', b'X', b'Z', ..]
         | [0x28, 0xb5, 0x2f, 0xfd, ..] => ("the file is compressed, maybe twice", "decompress it first".to_owned()),
-        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => (
-            "the file is an Arrow or Feather file",
-            "write it as Parquet, or read it in Python with `Trace.from_frame`".to_owned(),
-        ),
+        [b'F', b'E', b'A', b'1', ..] => {
+            ("the file is a Feather file of version 1", "write it as Feather version 2, Parquet or CSV".to_owned())
+        }
         bytes if bytes.get(257..262) == Some(b"ustar") => ("the file is a tar archive", "unpack it first".to_owned()),
         _ => (
             "the file looks like no known trace format",
@@ -161,7 +160,7 @@ mod tests {
             (b"hello\nworld\n", "no known trace format"),
             (b"\xff\xfe1\x00", "UTF-16"),
             (b"PK\x03\x04", "zip"),
-            (b"ARROW1\0\0", "Arrow"),
+            (b"FEA1\0\0\0\0", "a Feather file of version 1"),
             (b"\x1f\x8b\x08", "compressed"),
         ] {
             let error = detect("x", bytes).unwrap_err();

@@ -63,7 +63,7 @@ pub use object_places::Objects;
 pub use options::{Action, DeviceChoice, Options};
 pub use roles::Columns;
 pub use spc::encode_spc;
-pub use table::is_parquet;
+pub use table::{is_arrow, is_parquet};
 pub use time_unit::TimeUnit;
 
 use crate::registry::{Named, Registry, RegistryError};
@@ -99,6 +99,7 @@ static REGISTRY: Registry<Format> = Registry::new(&[
     &table::DELIMITED,
     &table::JSON_LINES,
     &table::PARQUET,
+    &table::ARROW,
     &bimetal::FORMAT,
 ]);
 

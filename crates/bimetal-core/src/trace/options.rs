@@ -20,7 +20,8 @@ pub struct Options {
     /// The record that counts as a request, in formats with several for each (blktrace and blkparse). `None` takes the
     /// queue record. Without queue records it falls back to a later one, with a warning.
     pub action: Option<Action>,
-    /// The columns of a table: delimited text, JSON lines or a Parquet file. `None` takes them from its header or keys.
+    /// The columns of a table: delimited text, JSON lines, a Parquet or an Arrow file. `None` takes them from its header
+    /// or keys.
     pub columns: Option<Columns>,
     /// Mapping of objects to addresses, in traces of caches; `None` gives each object its own place.
     pub objects: Option<Objects>,

@@ -6,8 +6,10 @@ use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{
     BoolType, ByteArrayType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type, Int96Type,
 };
-use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
+use parquet::data_type::{DataType, Int96};
 use parquet::errors::Result;
+
+use crate::table_file::trimmed_fixed;
 
 /// The Julian day on which Unix time starts. Int96 timestamps contain a Julian day.
 const EPOCH_DAY: i128 = 2_440_588;
@@ -111,8 +113,8 @@ impl Cells {
             Values::Int96(column) => write!(text, "{}", nanoseconds(&column.values[row])),
             Values::Float(column) => write!(text, "{}", column.values[row]),
             Values::Double(column) => write!(text, "{}", column.values[row]),
-            Values::Bytes(column) => text.write_all(trimmed(&column.values[row])),
-            Values::FixedBytes(column) => text.write_all(trimmed_fixed(&column.values[row])),
+            Values::Bytes(column) => text.write_all(column.values[row].data().trim_ascii()),
+            Values::FixedBytes(column) => text.write_all(trimmed_fixed(column.values[row].data())),
         };
     }
 }
@@ -121,15 +123,4 @@ impl Cells {
 fn nanoseconds(time: &Int96) -> i128 {
     let [low, high, day] = [0, 1, 2].map(|word| time.data().get(word).copied().unwrap_or(0));
     (i128::from(day) - EPOCH_DAY) * DAY_NS + (i128::from(high) << 32 | i128::from(low))
-}
-
-fn trimmed(bytes: &ByteArray) -> &[u8] {
-    bytes.data().trim_ascii()
-}
-
-/// The bytes without the zeros and blanks that pad shorter texts.
-fn trimmed_fixed(bytes: &FixedLenByteArray) -> &[u8] {
-    let bytes = bytes.data();
-    let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    bytes[..end].trim_ascii()
 }

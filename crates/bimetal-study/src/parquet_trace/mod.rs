@@ -7,11 +7,10 @@
 mod cells;
 mod vet;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bimetal_core::trace::contract::{Input, Table, TableColumn};
-use bimetal_core::trace::{self, ErrorKind, Options, TimeUnit, Trace, TraceError};
+use bimetal_core::trace::{ErrorKind, Options, TimeUnit, Trace, TraceError};
 use bytes::{Buf, Bytes};
 use parquet::basic::{Compression, ConvertedType, LogicalType, TimeUnit as TypeUnit, Type as Physical};
 use parquet::column::reader::get_column_reader;
@@ -21,31 +20,19 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
 
+use crate::table_file::{self, damaged};
 use cells::{Cells, Numbers};
 
 /// Rows in a batch.
 const BATCH: usize = 8192;
-/// Upper limit of rows for each byte of a file. Constant columns take almost no bytes, but no trace consists of them
-/// alone.
-const ROWS_PER_BYTE: u64 = 1000;
 
 /// Decodes a Parquet file; `name` appears in errors.
 ///
 /// # Errors
-/// Errors of [`trace::decode`], columns with unsuitable types, missing values, and damaged files.
+/// Errors of [`trace::decode`](bimetal_core::trace::decode), columns with unsuitable types, missing values, and damaged
+/// files.
 pub fn decode(name: &str, bytes: Vec<u8>, options: &Options) -> Result<Trace, TraceError> {
-    let input = Input { name, bytes: &[], options, format: trace::format("parquet")? };
-    // The Parquet reader panics on some damaged files.
-    let read = catch_unwind(AssertUnwindSafe(|| read(&input, &Bytes::from(bytes))));
-    read.unwrap_or_else(|_| Err(damaged(&input, "its pages contradict one another")))
-}
-
-/// The error of a file that violates the format.
-fn damaged(input: &Input<'_>, what: impl std::fmt::Display) -> TraceError {
-    // The reader's messages may have several lines.
-    let what = what.to_string().replace(['\n', '\r'], " ");
-    let what = format!("the Parquet file is damaged or cut off: {}", what.trim());
-    input.error(ErrorKind::Truncated, what).with_hint("write or fetch the file again")
+    table_file::decode(name, "parquet", options, |input| read(input, &Bytes::from(bytes)))
 }
 
 fn read(input: &Input<'_>, bytes: &Bytes) -> Result<Trace, TraceError> {
@@ -53,9 +40,7 @@ fn read(input: &Input<'_>, bytes: &Bytes) -> Result<Trace, TraceError> {
     let metadata = ParquetMetaDataReader::new().parse_and_finish(bytes).map_err(|error| damaged(input, error))?;
     let rows = metadata.row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
     let rows = rows.fold(0, u64::saturating_add);
-    if rows > ROWS_PER_BYTE.saturating_mul(bytes.len() as u64) {
-        return Err(damaged(input, format_args!("it claims to have {rows} rows")));
-    }
+    table_file::check_rows(rows, bytes.len()).map_err(|what| damaged(input, what))?;
     let schema = metadata.file_metadata().schema_descr();
     let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
     let columns = schema.columns().iter().zip(&names);
@@ -72,7 +57,7 @@ fn read(input: &Input<'_>, bytes: &Bytes) -> Result<Trace, TraceError> {
             numbers(&schema.column(column), name, field).map(|numbers| Needed { column, name, field, numbers })
         })
         .collect::<Result<_, _>>()
-        .map_err(|what| input.error(ErrorKind::Field, what).with_hint("write it as integers, numbers or text"))?;
+        .map_err(|what| table_file::unsuitable(input, what))?;
     for group in 0..metadata.num_row_groups() {
         read_group(input, bytes, &metadata, group, &needed, &mut table)?;
     }
@@ -171,7 +156,7 @@ fn of_old_type(column: &ColumnDescriptor) -> Option<TimeUnit> {
 
 /// The signedness of a column's values, or the reason why the column is unsuitable.
 fn numbers(column: &ColumnDescriptor, name: &str, field: &str) -> Result<Numbers, String> {
-    let refuse = |kind: &str| Err(format!("the column `{}` is {kind}, which is no {field}", name.escape_debug()));
+    let refuse = |kind: &str| Err(table_file::refusal(name, kind, field));
     if column.max_rep_level() > 0 {
         return refuse("a list");
     }

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use bimetal_core::request::Op;
+use bimetal_core::trace;
 use parquet::basic::{GzipLevel, ZstdLevel};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType,

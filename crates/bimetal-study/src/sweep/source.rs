@@ -43,7 +43,7 @@ pub enum Origin {
         /// Unit of the time stamps.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time_unit: Option<String>,
-        /// The columns of delimited text, JSON lines or Parquet files.
+        /// The columns of delimited text, JSON lines, Parquet or Arrow files.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         columns: Option<String>,
         /// Placement of a cache trace's objects in the address space.

@@ -1,18 +1,18 @@
-//! Tables of the user: delimited text, JSON lines and Parquet files. Columns are named by a header, by keys, or by the
-//! user.
+//! Tables of the user: delimited text, JSON lines, Parquet and Arrow files. Columns are named by a header, by keys, or
+//! by the user.
 //!
 //! Without `--columns`, unambiguous names determine the columns: `timestamp_us`, `lba`, `length`. A name with an
 //! unknown unit is an error with a hint how to state it, because a wrong unit turns the same digits into a different
 //! trace.
 
+mod columnar;
 mod delimited;
 mod json_lines;
-mod parquet;
 mod typed;
 
+pub use columnar::{ARROW, PARQUET, is_arrow, is_parquet};
 pub use delimited::FORMAT as DELIMITED;
 pub use json_lines::FORMAT as JSON_LINES;
-pub use parquet::{FORMAT as PARQUET, is_parquet};
 pub use typed::{Table, TableColumn};
 
 use super::Format;
@@ -79,11 +79,14 @@ pub(super) fn format_of(bytes: &[u8]) -> &'static Format {
     if is_parquet(bytes) {
         return &PARQUET;
     }
+    if is_arrow(bytes) {
+        return &ARROW;
+    }
     let begins_json = bytes.trim_ascii_start().first() == Some(&b'{');
     if begins_json { &JSON_LINES } else { &DELIMITED }
 }
 
 /// Whether a format has columns that can be named.
 pub(super) fn is_table(format: &Format) -> bool {
-    [&DELIMITED, &JSON_LINES, &PARQUET].contains(&format)
+    [&DELIMITED, &JSON_LINES, &PARQUET, &ARROW].contains(&format)
 }

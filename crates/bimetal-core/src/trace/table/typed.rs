@@ -1,4 +1,4 @@
-//! Tables in formats that this crate does not read, such as Parquet files and data frames.
+//! Tables in formats that this crate does not read, such as Parquet files, Arrow files and data frames.
 //!
 //! Their readers name the columns and pass each cell as text. So names, units and values have the same meaning as in
 //! delimited text.
