@@ -1,4 +1,4 @@
-//! SRT: the binary traces of HP's disks of the 1990s, such as cello, big-endian.
+//! SRT: the binary traces of HP's disks, such as cello, big-endian.
 //!
 //! A text header ends with a form feed; files that were merged by tools have none. Then records of 13 words of four
 //! bytes: bytes of the record, version (upper half) and type (lower half), seconds and microseconds at which the
@@ -6,10 +6,14 @@
 //! cylinder, flags, origin. In version 4 the queue length follows them, and in a suspect request (type 4) its faults.
 //! (DiskSim 4.0, `disksim_iotrace.c` and `disksim_hptrace.h`.)
 //!
-//! This reader was built from that layout. It has not been tested with an original file.
+//! Version 7, of 2003, has 22 words: the machine in place of the sector, the thread in place of the cylinder, and after
+//! the origin the queue length, the process, the logical volume, the first byte on the disk and that in the volume (two
+//! words each), and two words of buffer types. (DataSeries, `srt2ds.cpp`, and its file of this version.) Versions 5 and
+//! 6 are not read.
 //!
-//! Traps: times count from the header line `tracedate`. Suspect requests are left out, and the disk is the second
-//! lowest byte of the device number, both as in DiskSim. Flag 1 is a read, all else a write.
+//! Traps: times count from the header line `tracedate`, in version 7 from 1970. Suspect requests are left out, and the
+//! disk is the second lowest byte of the device number, both as in DiskSim; in version 7 the byte above it is part of
+//! the disk. Flag 1 is a read, all else a write.
 
 use super::collect::{Collector, Row, count};
 use super::detect::{Likeness, Sample};
@@ -21,8 +25,8 @@ use crate::request::{Op, SECTOR_BYTES};
 pub static FORMAT: Format = Format {
     name: "srt",
     aliases: &["hpl"],
-    summary: "HP's disk traces of the 1990s in SRT form (cello), as DiskSim reads them; tried on no original file",
-    layout: "length version+type seconds microseconds start stop bytes sector device driver cylinder flags origin [queue] [faults]: words",
+    summary: "HP's disk traces in SRT form (cello), versions 1 to 4 as DiskSim reads them, and 7",
+    layout: "length version+type seconds microseconds start stop bytes sector device driver cylinder flags origin [queue] [faults] or [queue process volume byte volume_byte types]: words",
     time_unit: None,
     has_actions: false,
     has_objects: false,
@@ -32,8 +36,11 @@ pub static FORMAT: Format = Format {
 };
 
 const WORD: usize = 4;
-/// Words of a record in all versions.
+/// Words of a record in versions 1 to 3.
 const WORDS: usize = 13;
+/// The version with addresses in bytes, and the words of its records.
+const BYTE_ADDRESSES: u32 = 7;
+const BYTE_ADDRESSES_WORDS: usize = 22;
 const SHORT: u32 = 1;
 const SUSPECT: u32 = 4;
 const FLAG_READ: u32 = 1;
@@ -48,12 +55,12 @@ fn length(id: u32) -> Parsed<usize> {
     let fault =
         |field, what, number: u32| Err(Fault::field(ErrorKind::Field, field, what, number.to_string().as_bytes()));
     let (version, kind) = (id >> 16, id & 0xffff);
-    if !(1..=4).contains(&version) {
-        return fault("version", "is none of 1 to 4", version);
-    }
-    match kind {
-        SHORT | SUSPECT => Ok(WORD * (WORDS + usize::from(version == 4) + usize::from(kind == SUSPECT))),
-        _ => fault("type", "is neither 1, a request, nor 4, a suspect request", kind),
+    match (version, kind) {
+        (1..=4, SHORT | SUSPECT) => Ok(WORD * (WORDS + usize::from(version == 4) + usize::from(kind == SUSPECT))),
+        (BYTE_ADDRESSES, SHORT) => Ok(WORD * BYTE_ADDRESSES_WORDS),
+        (1..=4, _) => fault("type", "is neither 1, a request, nor 4, a suspect request", kind),
+        (BYTE_ADDRESSES, _) => fault("type", "is not 1, a request, in version 7", kind),
+        _ => fault("version", "is none of 1 to 4 and 7", version),
     }
 }
 
@@ -89,11 +96,15 @@ impl<'a> Record<'a> {
             let text = microseconds.to_string();
             return Err(Fault::field(ErrorKind::Range, "microseconds", "are a second or more", text.as_bytes()));
         }
+        let (start_seconds, device, offset) = if id >> 16 == BYTE_ADDRESSES {
+            (0, device >> 8 & 0xffff, u64::from(self.word(16)) << 32 | u64::from(self.word(17)))
+        } else {
+            (start_seconds, device >> 8 & 0xff, u64::from(sector) * SECTOR_BYTES)
+        };
         // Below 2^33 seconds, so that nanoseconds fit into 64 bits.
         let time_ns = (start_seconds + u64::from(seconds)) * 1_000_000_000 + u64::from(microseconds) * 1000;
         let op = if flags & FLAG_READ != 0 { Op::Read } else { Op::Write };
-        let (device, offset) = (u64::from(device >> 8 & 0xff), u64::from(sector) * SECTOR_BYTES);
-        Ok(Some(Row { time_ns, device, offset, bytes: u64::from(bytes), op }))
+        Ok(Some(Row { time_ns, device: u64::from(device), offset, bytes: u64::from(bytes), op }))
     }
 }
 
@@ -101,16 +112,17 @@ impl<'a> Record<'a> {
 fn start(bytes: &[u8]) -> usize {
     let header = &bytes[..bytes.len().min(HEADER_MAX)];
     let end = memchr::memchr(FORM_FEED, header);
-    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    // The first line of an original header ends with a zero.
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace() || *byte == 0;
     end.filter(|&end| header[..end].iter().all(is_text)).map_or(0, |end| end + 1)
 }
 
-/// Seconds from 1970 to the date of a header such as `tracedate = "Sat Apr 18 00:00:00 1992";`. None without such a
-/// date.
+/// Seconds from 1970 to the date of a header such as `tracedate = "Sat Apr 18 00:00:00 1992";`, quoted or not. None
+/// without such a date.
 fn start_seconds(header: &[u8]) -> Option<u64> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let line = header.split(|&byte| byte == b'\n').find_map(|line| line.trim_ascii().strip_prefix(b"tracedate"))?;
-    let date = std::str::from_utf8(line).ok()?.split('"').nth(1)?;
+    let date = std::str::from_utf8(line).ok()?.trim_matches([' ', '\t', '=', '"', ';']);
     let mut words = date.split_ascii_whitespace();
     let (_, month, day, time, year) = (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
     let month = MONTHS.iter().position(|name| *name == month)? as u64;
@@ -211,11 +223,34 @@ mod tests {
     }
 
     #[test]
+    fn version_7_has_64_bit_byte_addresses_and_absolute_times() {
+        let record = |seconds: u32, device: u32, flags: u32, high: u32, low: u32| {
+            let mut words =
+                vec![88, 7 << 16 | SHORT, seconds, 250_000, 3, 90, 4096, 77, device, 0, 0, flags, 11 << 16, 0];
+            words.extend([900, 0x4000_0002, high, low, 0, 0, 10 << 16, 0x4300_0000]);
+            words.into_iter().flat_map(u32::to_be_bytes).collect::<Vec<u8>>()
+        };
+        let header = b"$$TR_IOREC-1.7 : derived from MI trace data \0\nversion = 1.7;\ntracedate = Sun May 18 11:04:05 2003\n\x0c";
+        let records =
+            [record(1_053_281_044, 0x1f01_6000, 0x20_401b, 0, 8192), record(1_053_281_045, 0x1f02_6000, 0x8a, 4, 512)];
+        let bytes = [&header[..], &records.concat()].concat();
+        assert_eq!(detect("t", &bytes).unwrap().name, "srt");
+        let trace = read_as(&FORMAT, &bytes);
+        let ids: Vec<_> = trace.devices.iter().map(|device| device.id).collect();
+        assert_eq!((ids, trace.origin_ns), (vec![0x160, 0x260], 1_053_281_044_250_000_000));
+        let [first, second] = [&trace.requests[0], &trace.requests[1]];
+        assert_eq!((first.op, first.sector, first.sectors), (Op::Read, 16, 8));
+        let sector = trace.devices[1].base_sector + (4 << 32) / 512 + 1;
+        assert_eq!((second.op, second.sector, second.arrival_ns), (Op::Write, sector, 1_000_000_000));
+    }
+
+    #[test]
     fn dates_are_seconds_since_1970() {
         let seconds = |date: &str| start_seconds(format!("tracedate\t= \"{date}\";\n").as_bytes());
         assert_eq!(seconds("Thu Jan 1 00:00:07 1970"), Some(7));
         assert_eq!(seconds("Tue Feb 29 12:00:00 2000"), Some(951_825_600));
         assert_eq!(seconds("Mon Mar  1 00:00:00 1999"), Some(920_246_400));
+        assert_eq!(start_seconds(b"system = t\ntracedate = Sun May 18 11:04:05 2003\n"), Some(1_053_255_845));
         for wrong in ["", "Mon Mar 1 00:00 1999", "Mon Mrz 1 00:00:00 1999", "Mon Mar 1 00:00:00 99999999999999999999"]
         {
             assert_eq!(seconds(wrong), None, "{wrong}");
@@ -237,7 +272,8 @@ mod tests {
                 wrong(|record| record[3] = 52),
                 "field `length` is not the length of a record of its version and type: `52`",
             ),
-            (wrong(|record| record[5] = 5), "field `version` is none of 1 to 4: `5`"),
+            (wrong(|record| record[5] = 5), "field `version` is none of 1 to 4 and 7: `5`"),
+            (wrong(|record| (record[5], record[7]) = (7, 4)), "field `type` is not 1, a request, in version 7: `4`"),
             (wrong(|record| record[7] = 2), "field `type` is neither 1, a request, nor 4"),
             (wrong(|record| record[13] = 0xff), "field `microseconds` are a second or more"),
         ] {

@@ -25,6 +25,7 @@ struct Excerpt {
     footprint_bytes: u64,
     duration_ns: u64,
     devices: usize,
+    trims: u64,
 }
 
 macro_rules! excerpt {
@@ -43,6 +44,7 @@ macro_rules! excerpt {
             footprint_bytes,
             duration_ns,
             devices: devices as usize,
+            trims: 0,
         }
     }};
 }
@@ -109,6 +111,43 @@ fn excerpts() -> Vec<Excerpt> {
             None,
             [78, 422, 272384, 2246656, 1445888, 13178041000, 1]
         ),
+        excerpt!("alibaba.csv", "alibaba", None, None, [2, 5, 8192, 110592, 118784, 763000, 6]),
+        excerpt!("hp_2003.srt", "srt", None, None, [49, 251, 204800, 1111040, 1093632, 23492516000, 20]),
+        excerpt!("cachelib_kv.csv", "cachelib", None, None, [661, 10, 321404, 1827, 53248, 8000000000, 1]),
+        excerpt!(
+            "cachelib_block.csv",
+            "cachelib",
+            None,
+            None,
+            [95, 59, 212060011, 324214676, 534069248, 15000000000, 1]
+        ),
+        excerpt!(
+            "cloudphysics.objects.csv",
+            "libcachesim-csv",
+            None,
+            None,
+            [500, 0, 2980864, 0, 1777664, 151000000000, 1]
+        ),
+        Excerpt {
+            trims: 14,
+            ..excerpt!(
+                "linux_ext4.blktrace.0",
+                "blktrace",
+                None,
+                None,
+                [76, 85, 1379328, 4675584, 5603328, 459908697, 1]
+            )
+        },
+        Excerpt {
+            trims: 2,
+            ..excerpt!(
+                "linux_ext4.blkparse.txt",
+                "blkparse",
+                None,
+                None,
+                [60, 3, 1130496, 4262912, 5292032, 137460606, 1]
+            )
+        },
     ]
 }
 
@@ -130,7 +169,7 @@ fn real_excerpts_have_the_independently_counted_totals() {
         assert_eq!(detect(excerpt.name, excerpt.bytes).unwrap().name, excerpt.detected, "{}", excerpt.name);
         let trace = read(&excerpt);
         let got = (trace.reads, trace.writes, trace.trims, trace.read_bytes, trace.write_bytes);
-        let expected = (excerpt.reads, excerpt.writes, 0, excerpt.read_bytes, excerpt.write_bytes);
+        let expected = (excerpt.reads, excerpt.writes, excerpt.trims, excerpt.read_bytes, excerpt.write_bytes);
         assert_eq!(got, expected, "{}", excerpt.name);
         assert_eq!(trace.footprint_bytes(), excerpt.footprint_bytes, "{}", excerpt.name);
         assert_eq!(trace.duration_ns(), excerpt.duration_ns, "{}", excerpt.name);
@@ -168,6 +207,11 @@ fn every_excerpt_survives_conversion() {
         let compact = decode("c", &encode_bimetal(&trace), &Options::default()).unwrap();
         assert_eq!((&compact.requests, &compact.devices), (&trace.requests, &trace.devices), "{}", excerpt.name);
         assert_eq!((compact.read_bytes, compact.write_bytes), (trace.read_bytes, trace.write_bytes));
+        // SPC and MSR have no trims.
+        if trace.trims > 0 {
+            assert!(encode_spc(&trace).is_err() && encode_msr(&trace).is_err());
+            continue;
+        }
         let spc = decode("s", &encode_spc(&trace).unwrap(), &Options::default()).unwrap();
         assert_eq!((&spc.requests, &spc.devices), (&trace.requests, &trace.devices), "{}", excerpt.name);
         let msr = decode("m", &encode_msr(&trace).unwrap(), &Options::default()).unwrap();
@@ -182,7 +226,7 @@ fn a_trace_beside_itself_is_twice_the_trace() {
         let one = read(&excerpt);
         let two = concat(vec![one.clone(), one.clone()]).unwrap();
         assert_eq!((two.requests.len(), two.duration_ns()), (2 * one.requests.len(), one.duration_ns()));
-        let shared = matches!(one.format, "systor" | "tencent");
+        let shared = matches!(one.format, "systor" | "tencent" | "alibaba" | "srt" | "blktrace" | "blkparse");
         let times = if shared { 1 } else { 2 };
         assert_eq!(two.footprint_bytes(), times * one.footprint_bytes(), "{}", excerpt.name);
         check(&two);
@@ -206,7 +250,8 @@ fn a_chosen_device_stands_alone() {
 
 #[test]
 fn an_error_names_the_line_in_every_real_excerpt() {
-    let is_text = |excerpt: &&Excerpt| !["vscsi", "oracleGeneral", "lcs"].contains(&excerpt.detected);
+    let is_text =
+        |excerpt: &&Excerpt| !["vscsi", "oracleGeneral", "lcs", "srt", "blktrace"].contains(&excerpt.detected);
     for excerpt in excerpts().iter().filter(is_text) {
         let lines = excerpt.bytes.split(|&byte| byte == b'\n').count() as u64;
         let text = [excerpt.bytes, b"\nnonsense\n"].concat();
@@ -244,7 +289,7 @@ fn samples() -> Vec<Vec<u8>> {
     let excerpts = excerpts();
     let start = |excerpt: &Excerpt| excerpt.bytes[..excerpt.bytes.len().min(4096)].to_vec();
     // Binary files that end within their header or a record are refused as a whole; complete ones follow below.
-    let is_cut = |excerpt: &&Excerpt| ["oracleGeneral", "lcs"].contains(&excerpt.detected);
+    let is_cut = |excerpt: &&Excerpt| ["oracleGeneral", "lcs", "srt", "blktrace"].contains(&excerpt.detected);
     let mut samples: Vec<Vec<u8>> = excerpts.iter().filter(|excerpt| !is_cut(excerpt)).map(start).collect();
     let first_rows = excerpts[0].bytes.split_inclusive(|&byte| byte == b'\n').take(20).collect::<Vec<_>>();
     let short = decode("s", &first_rows.concat(), &Options::default()).unwrap();
