@@ -28,10 +28,10 @@ impl Gate {
         enters
     }
 
-    /// A request has completed.
-    pub fn leave(&self) {
+    /// Some requests have completed.
+    pub fn leave(&self, requests: usize) {
         let mut state = self.lock();
-        state.in_flight -= 1;
+        state.in_flight -= requests;
         if state.in_flight == 0 {
             self.left.notify_all();
         }

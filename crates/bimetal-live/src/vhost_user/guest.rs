@@ -30,6 +30,9 @@ pub const BEGIN_EVENT: u16 = QUEUES + 1;
 pub const END_EVENT: u16 = QUEUES + 2;
 /// Requests after which a queue thread takes requests from its other queues.
 const TURN_REQUESTS: usize = 64;
+/// Longest time for which a completed request waits for others, so that one interrupt tells the guest of all of them. An
+/// interrupt takes longer than most requests.
+const UNTOLD: Duration = Duration::from_micros(50);
 
 /// Properties of the device for virtual machines.
 pub struct Device {
@@ -78,6 +81,15 @@ struct Lane {
     buffer: Buffer,
     served: Option<Instant>,
     is_blocking: bool,
+    untold: Untold,
+}
+
+/// Completed requests of which the guest was not told: their number for each queue, and the time at which the first of
+/// them was completed.
+#[derive(Default)]
+struct Untold {
+    queues: Vec<(usize, Vring, usize)>,
+    since: Option<Instant>,
 }
 
 /// A request that was taken from a queue.
@@ -179,13 +191,13 @@ impl Guest {
 
     /// Executes requests as a worker, until [`Guest::dismiss`].
     pub fn work(&self) {
-        let mut buffer = Buffer::default();
+        let (mut buffer, mut untold) = (Buffer::default(), Untold::default());
         self.jobs.work(|job| {
             // One flush is enough for all that wait. The writes that they cover have completed.
             let others = if job.is_flush() { self.jobs.take_slow(Job::is_flush) } else { VecDeque::new() };
             let done = self.execute(&job, &mut buffer);
-            self.answer(&job, done);
-            others.iter().for_each(|other| self.answer(other, done));
+            std::iter::once(&job).chain(&others).for_each(|job| self.answer(job, done, &mut untold));
+            self.tell(&mut untold);
         });
     }
 
@@ -199,6 +211,18 @@ impl Guest {
     fn serve(&self, index: usize, thread: usize, vrings: &[Vring]) -> Result<(), virtio_queue::Error> {
         let (Some(vring), Some(lane)) = (vrings.get(index), self.lanes.get(thread)) else { return Ok(()) };
         let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
+        let served = self.serve_queue((index, vring), thread, vrings, &mut lane);
+        self.tell(&mut lane.untold);
+        served
+    }
+
+    fn serve_queue(
+        &self,
+        (index, vring): (usize, &Vring),
+        thread: usize,
+        vrings: &[Vring],
+        lane: &mut Lane,
+    ) -> Result<(), virtio_queue::Error> {
         let queue = |index| thread + index * self.lanes.len();
         let poll = self.target.poll;
         let is_soon = |served: Option<Instant>| served.is_some_and(|served| served.elapsed() < poll);
@@ -214,21 +238,29 @@ impl Guest {
                         Some(job) => {
                             let began = Instant::now();
                             let done = self.execute(&job, &mut lane.buffer);
-                            self.answer(&job, done);
                             let ended = Instant::now();
                             lane.served = Some(ended);
                             lane.is_blocking = was_blocked(ended - began, job.data_bytes());
+                            self.answer(&job, done, &mut lane.untold);
+                            let is_late = lane.untold.since.is_some_and(|since| ended - since >= UNTOLD);
+                            if lane.is_blocking || is_late {
+                                self.tell(&mut lane.untold);
+                            }
                             requests += 1;
                             if requests % TURN_REQUESTS == 0 {
                                 (0..).zip(vrings).for_each(|(index, vring)| self.take_all(queue(index), vring));
                             }
                         }
-                        None if polls && is_soon(lane.served) => thread::yield_now(),
+                        None if polls && is_soon(lane.served) => {
+                            self.tell(&mut lane.untold);
+                            thread::yield_now();
+                        }
                         None => break,
                     },
                     Taken::Stopped => return Ok(()),
                 }
             }
+            self.tell(&mut lane.untold);
             if !vring.enable_notification()? {
                 return Ok(());
             }
@@ -259,7 +291,7 @@ impl Guest {
             return Taken::Stopped;
         }
         let Some(chain) = available.next() else {
-            self.gates[queue].leave();
+            self.gates[queue].leave(1);
             return Taken::Nothing;
         };
         let head = chain.head_index();
@@ -268,7 +300,9 @@ impl Guest {
         match request {
             Some(request) => Taken::Job(Job { queue, vring: vring.clone(), memory, head, request }),
             None => {
-                self.complete(queue, vring, head, 0);
+                let mut untold = Untold::default();
+                Self::put_back(queue, vring, head, 0, &mut untold);
+                self.tell(&mut untold);
                 Taken::Malformed
             }
         }
@@ -304,20 +338,35 @@ impl Guest {
         target.execute(&job.request, &job.memory, buffer)
     }
 
-    fn answer(&self, job: &Job, done: Result<usize, Refusal>) {
+    /// Returns a request to the guest. [`Guest::tell`] follows.
+    fn answer(&self, job: &Job, done: Result<usize, Refusal>, untold: &mut Untold) {
         let written = answer(&job.request, &job.memory, done);
-        self.complete(job.queue, &job.vring, job.head, written);
+        Self::put_back(job.queue, &job.vring, job.head, written, untold);
     }
 
-    /// Returns a chain to the guest.
-    fn complete(&self, queue: usize, vring: &Vring, head: u16, written: u32) {
-        let mut state = vring.get_mut();
+    /// Returns a chain to the guest. [`Guest::tell`] follows.
+    fn put_back(queue: usize, vring: &Vring, head: u16, written: u32, untold: &mut Untold) {
         // A used ring outside guest memory has no reader.
-        if state.add_used(head, written).is_ok() && state.needs_notification().unwrap_or(true) {
-            let _ = state.signal_used_queue();
+        let _ = vring.get_mut().add_used(head, written);
+        match untold.queues.iter_mut().find(|(number, ..)| *number == queue) {
+            Some((.., requests)) => *requests += 1,
+            None => untold.queues.push((queue, vring.clone(), 1)),
         }
-        drop(state);
-        self.gates[queue].leave();
+        untold.since.get_or_insert_with(Instant::now);
+    }
+
+    /// Tells the guest of completed requests.
+    fn tell(&self, untold: &mut Untold) {
+        untold.since = None;
+        for (queue, vring, requests) in untold.queues.drain(..) {
+            let mut state = vring.get_mut();
+            if state.needs_notification().unwrap_or(true) {
+                let _ = state.signal_used_queue();
+            }
+            drop(state);
+            // From here on the queue can be stopped.
+            self.gates[queue].leave(requests);
+        }
     }
 }
 
