@@ -27,10 +27,20 @@ fn speed(name: &str, bytes: &[u8], options: &Options) -> (usize, f64) {
     (requests, bytes.len() as f64 / best / 1e6)
 }
 
-/// A header line, if there is one, and the records many times.
-fn repeated(bytes: &[u8]) -> Vec<u8> {
-    let has_header = bytes.first().is_some_and(u8::is_ascii_alphabetic);
-    let header = if has_header { bytes.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1) } else { 0 };
+/// Bytes of the header of a file in this format.
+fn header_bytes(format: &str, bytes: &[u8]) -> usize {
+    let to_the_first = |end: u8| bytes.iter().position(|&byte| byte == end).map_or(0, |end| end + 1);
+    match format {
+        "lcs" => 8192,
+        "srt" => to_the_first(b'\x0c'),
+        _ if bytes.first().is_some_and(u8::is_ascii_alphabetic) => to_the_first(b'\n'),
+        _ => 0,
+    }
+}
+
+/// The header, if there is one, and the records many times.
+fn repeated(format: &str, bytes: &[u8]) -> Vec<u8> {
+    let header = header_bytes(format, bytes);
     let mut repeated = bytes[..header].to_vec();
     let is_text = !bytes.contains(&0);
     while repeated.len() < TARGET_BYTES {
@@ -56,7 +66,7 @@ fn main() {
         let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let format = trace::detect(&name, &bytes).unwrap_or_else(|error| panic!("{error}"));
         let options = Options { format: Some(format), ..Options::default() };
-        let (requests, rate) = speed(&name, &repeated(&bytes), &options);
+        let (requests, rate) = speed(&name, &repeated(format.name, &bytes), &options);
         println!("{:<12} {:<34} {:>12} {:>8.0}", format.name, name, requests, rate);
     }
     let generated = generate::trace("uniform", &[("requests".into(), "10000000".into())], 1)

@@ -2,7 +2,8 @@
 //! replay.
 //!
 //! `iob` writes a line per second; here an interval is a share of the measured requests, and `time` is its end in
-//! simulated seconds. Columns without a figure in a replay are empty, which R and pandas read as missing.
+//! simulated seconds. `hash` identifies a run, by which the R scripts group lines, and `writepercent` is a share of 1,
+//! both as in `iob`. Columns without a figure in a replay are empty, which R and pandas read as missing.
 
 use std::io;
 
@@ -130,7 +131,7 @@ fn line(
         "keep".into(),
         "sim".into(),
         entry.report.scheme.clone(),
-        comparison.trace_digest.clone(),
+        format!("{}-{}", comparison.trace_digest, entry.report.scheme),
         number(interval.end_s),
         interval.end_s.to_string(),
         entry.device.name.clone(),
@@ -141,7 +142,7 @@ fn line(
         empty(),
         "0".into(),
         "0".into(),
-        number(trace.writes as f64 / accesses as f64 * 100.0),
+        number(trace.writes as f64 / accesses as f64),
         (bytes / accesses.max(1)).max(SECTOR_BYTES).to_string(),
         "1".into(),
         arrivals::depth(&entry.arrivals).unwrap_or_default(),
@@ -184,6 +185,11 @@ mod tests {
         for entry in &compared.results {
             let own: Vec<_> = lines.iter().filter(|line| line[at("prefix")] == entry.report.scheme).collect();
             assert_eq!(own.len(), 5);
+            let with_its_hash = lines.iter().filter(|line| line[at("hash")] == own[0][at("hash")]);
+            assert_eq!(with_its_hash.count(), own.len(), "the lines of a run, and no others, have its hash");
+            let written = own[0][at("writepercent")].parse::<f64>().unwrap();
+            let accesses = compared.trace.reads + compared.trace.writes;
+            assert!((written - compared.trace.writes as f64 / accesses as f64).abs() < 1e-3, "{written}");
             let sum = |name: &str| own.iter().map(|line| line[at(name)].parse::<f64>().unwrap()).sum::<f64>();
             let last = |name: &str| own[4][at(name)].parse::<f64>().unwrap();
             assert_eq!(last("writesTotal"), (2 * compared.trace.writes) as f64, "two passes are measured");
