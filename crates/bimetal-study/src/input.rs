@@ -223,7 +223,7 @@ fn decode(
     }
     #[cfg(feature = "arrow")]
     if options.format.map_or(trace::is_arrow(start), |format| format.name == "arrow") && !bytes.is_empty() {
-        return Ok(crate::arrow_trace::decode(&name, bytes, options)?);
+        return Ok(crate::arrow_trace::decode(&name, &bytes, options)?);
     }
     Ok(trace::decode(&name, &bytes, options)?)
 }

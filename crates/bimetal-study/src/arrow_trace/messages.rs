@@ -1,22 +1,14 @@
-//! The messages of an Arrow file or stream, checked before the Arrow decoder uses them.
-//!
-//! The decoder takes places and counts from a file as they are: it panics if they lie outside of the file, and
-//! allocates as many bytes as a compressed buffer claims to hold. So they are checked against the bytes that exist.
+//! The messages of an Arrow file or stream: the schema, dictionaries and record batches.
 
-use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::read_footer_length;
 use arrow_ipc::{Block, MetadataVersion, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::Schema;
 
 /// The first and last bytes of a file.
 const MAGIC: &[u8] = b"ARROW1";
 /// The first bytes of a message.
 const MARK: &[u8] = &[0xff; 4];
-/// Largest buffer of a compressed batch after its decompression, in bytes.
-const BUFFER_BYTES_MAX: u64 = 1 << 30;
-/// Largest number of values of a column in a batch.
-const VALUES_MAX: i64 = 1 << 40;
 
 /// The reason why a file cannot be read.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,9 +25,15 @@ impl Reason {
         what: "the dictionaries of its columns have more than 1 GiB",
         hint: "write the columns without dictionaries",
     };
-    const BUFFER: Self = Self::Unsupported {
+    /// A buffer is too large.
+    pub const BUFFER: Self = Self::Unsupported {
         what: "a compressed column has more than 1 GiB in one record batch",
         hint: "write it in smaller record batches, or uncompressed",
+    };
+    /// The compression is unknown.
+    pub const CODEC: Self = Self::Unsupported {
+        what: "its compression is unsupported",
+        hint: "write it with lz4 or zstd, or uncompressed",
     };
     const BYTE_ORDER: Self =
         Self::Unsupported { what: "its numbers are big-endian", hint: "write it as little-endian, or as CSV" };
@@ -45,7 +43,8 @@ impl Reason {
     }
 }
 
-type Checked<T> = Result<T, Reason>;
+/// A result whose error is the reason why a file cannot be read.
+pub type Checked<T> = Result<T, Reason>;
 
 /// An error if a part of the file lies outside of it.
 fn cut() -> Reason {
@@ -54,7 +53,7 @@ fn cut() -> Reason {
 
 /// A file or stream as its schema and messages.
 pub struct Messages {
-    pub schema: SchemaRef,
+    pub schema: Schema,
     pub version: MetadataVersion,
     /// The id of the dictionary of each column.
     pub dictionaries: Vec<Option<i64>>,
@@ -63,31 +62,19 @@ pub struct Messages {
 }
 
 /// A message within the file.
-#[derive(Debug)]
 pub struct Message {
-    /// Its place, for the decoder.
-    pub block: Block,
     start: usize,
     /// Bytes of its header and of its body.
     header: usize,
     body: usize,
 }
 
-/// The content of a message.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Content {
-    /// The values of the dictionary with this id.
-    Dictionary(i64),
-    /// A record batch with this number of rows.
-    Rows(u64),
-}
-
-/// A message whose counts and places are valid.
-#[derive(Debug)]
-pub struct CheckedMessage {
-    pub content: Content,
-    /// Bytes of its buffers after their decompression.
-    pub bytes: u64,
+/// The content of a message, with the bytes in which its buffers are.
+pub enum Content<'a> {
+    /// Values of the dictionary with this id, which follow or replace the earlier ones.
+    Dictionary { id: i64, follows: bool, values: RecordBatch<'a>, body: &'a [u8] },
+    /// A record batch with a number of rows.
+    Rows { rows: u64, batch: RecordBatch<'a>, body: &'a [u8] },
 }
 
 impl Messages {
@@ -95,7 +82,7 @@ impl Messages {
     ///
     /// # Errors
     /// The reason why it cannot be read.
-    pub fn of(bytes: &Buffer) -> Checked<Self> {
+    pub fn of(bytes: &[u8]) -> Checked<Self> {
         if bytes.starts_with(MAGIC) { Self::of_file(bytes) } else { Self::of_stream(bytes) }
     }
 
@@ -106,7 +93,7 @@ impl Messages {
         let fields = schema.fields().into_iter().flatten();
         let dictionaries = fields.map(|field| field.dictionary().map(|dictionary| dictionary.id())).collect();
         let schema = try_fb_to_schema(schema).map_err(|error| Reason::Damaged(error.to_string()))?;
-        Ok(Self { schema: schema.into(), version, dictionaries, messages })
+        Ok(Self { schema, version, dictionaries, messages })
     }
 
     /// A file has its schema and the places of its messages in its footer.
@@ -123,7 +110,7 @@ impl Messages {
         let schema = footer.schema().ok_or_else(|| Reason::damaged("its footer has no schema"))?;
         let dictionaries = footer.dictionaries().into_iter().flatten();
         let blocks = dictionaries.chain(footer.recordBatches().into_iter().flatten());
-        let messages = blocks.map(|block| Message::at(*block, bytes.len())).collect::<Checked<_>>()?;
+        let messages = blocks.map(|block| Message::at(block, bytes.len())).collect::<Checked<_>>()?;
         Self::new(schema, footer.version(), messages)
     }
 
@@ -151,7 +138,7 @@ impl Messages {
 
 impl Message {
     /// The message at this place in a file of `bytes` bytes.
-    fn at(block: Block, bytes: usize) -> Checked<Self> {
+    fn at(block: &Block, bytes: usize) -> Checked<Self> {
         let start = usize::try_from(block.offset()).map_err(|_| cut())?;
         let header = usize::try_from(block.metaDataLength()).map_err(|_| cut())?;
         let body = usize::try_from(block.bodyLength()).map_err(|_| cut())?;
@@ -159,7 +146,7 @@ impl Message {
         if end.is_none_or(|end| end > bytes) {
             return Err(cut());
         }
-        Ok(Self { block, start, header, body })
+        Ok(Self { start, header, body })
     }
 
     /// The message of a stream that starts here, or `None` at the mark of the end.
@@ -175,15 +162,10 @@ impl Message {
         }
         let place = |body| {
             let offset = i64::try_from(start).map_err(|_| cut())?;
-            Self::at(Block::new(offset, length.checked_add(8).ok_or_else(cut)?, body), bytes.len())
+            Self::at(&Block::new(offset, length.checked_add(8).ok_or_else(cut)?, body), bytes.len())
         };
         let body = place(0)?.header(bytes)?.bodyLength();
         place(body).map(Some)
-    }
-
-    /// The message with its body.
-    pub fn slice(&self, bytes: &Buffer) -> Buffer {
-        bytes.slice_with_length(self.start, self.header + self.body)
     }
 
     fn header<'a>(&self, bytes: &'a [u8]) -> Checked<arrow_ipc::Message<'a>> {
@@ -195,59 +177,21 @@ impl Message {
         arrow_ipc::root_as_message(header).map_err(|_| invalid())
     }
 
-    /// Checks the counts and places in the header.
+    /// The content.
     ///
     /// # Errors
-    /// The first one that is invalid.
-    pub fn check(&self, bytes: &[u8]) -> Checked<CheckedMessage> {
+    /// An invalid header, or one of another kind.
+    pub fn content<'a>(&self, bytes: &'a [u8]) -> Checked<Content<'a>> {
         let header = self.header(bytes)?;
         let body = bytes.get(self.start + self.header..).and_then(|rest| rest.get(..self.body)).ok_or_else(cut)?;
-        let missing = || Reason::damaged("a message has no content");
         if let Some(batch) = header.header_as_record_batch() {
             let rows = u64::try_from(batch.length()).map_err(|_| Reason::damaged("a number of rows is negative"))?;
-            return Ok(CheckedMessage { content: Content::Rows(rows), bytes: check_batch(&batch, body)? });
+            return Ok(Content::Rows { rows, batch, body });
         }
         let Some(dictionary) = header.header_as_dictionary_batch() else {
             return Err(Reason::damaged("a message is neither a record batch nor a dictionary"));
         };
-        let bytes = check_batch(&dictionary.data().ok_or_else(missing)?, body)?;
-        Ok(CheckedMessage { content: Content::Dictionary(dictionary.id()), bytes })
-    }
-}
-
-/// Checks the columns and buffers of a batch, and returns the bytes of its buffers after their decompression.
-fn check_batch(batch: &RecordBatch<'_>, body: &[u8]) -> Checked<u64> {
-    for node in batch.nodes().into_iter().flatten() {
-        let (values, nulls) = (node.length(), node.null_count());
-        if !(0..=VALUES_MAX).contains(&values) || !(0..=values).contains(&nulls) {
-            return Err(Reason::damaged("a number of values is invalid"));
-        }
-    }
-    let is_compressed = batch.compression().is_some();
-    let mut bytes = 0u64;
-    for buffer in batch.buffers().into_iter().flatten() {
-        let place = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
-        let stored = place.and_then(|(offset, length)| body.get(offset..)?.get(..length));
-        let stored = stored.ok_or_else(|| Reason::damaged("a buffer ends after its message"))?;
-        let size = if is_compressed { size_after_decompression(stored)? } else { stored.len() as u64 };
-        bytes = bytes.saturating_add(size);
-    }
-    Ok(bytes)
-}
-
-/// The bytes that a buffer of a compressed batch has after its decompression. They are in front of its data, or -1 if
-/// the data are stored as they are.
-fn size_after_decompression(stored: &[u8]) -> Checked<u64> {
-    if stored.is_empty() {
-        return Ok(0);
-    }
-    let invalid = || Reason::damaged("the length of a compressed buffer is invalid");
-    let (length, data) = stored.split_first_chunk::<8>().ok_or_else(invalid)?;
-    match i64::from_le_bytes(*length) {
-        -1 => Ok(data.len() as u64),
-        length => {
-            let length = u64::try_from(length).map_err(|_| invalid())?;
-            if length > BUFFER_BYTES_MAX { Err(Reason::BUFFER) } else { Ok(length) }
-        }
+        let values = dictionary.data().ok_or_else(|| Reason::damaged("a dictionary has no values"))?;
+        Ok(Content::Dictionary { id: dictionary.id(), follows: dictionary.isDelta(), values, body })
     }
 }
