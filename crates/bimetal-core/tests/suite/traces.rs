@@ -20,134 +20,72 @@ struct Excerpt {
     time_unit: Option<TimeUnit>,
     reads: u64,
     writes: u64,
+    trims: u64,
     read_bytes: u64,
     write_bytes: u64,
     footprint_bytes: u64,
     duration_ns: u64,
     devices: usize,
-    trims: u64,
 }
 
 macro_rules! excerpt {
-    ($name:literal, $detected:literal, $format:expr, $unit:expr, $totals:expr) => {{
-        let [reads, writes, read_bytes, write_bytes, footprint_bytes, duration_ns, devices] = $totals;
+    ($name:literal, $detected:literal, $totals:expr) => {{
+        let [reads, writes, trims, read_bytes, write_bytes, footprint_bytes, duration_ns, devices] = $totals;
         Excerpt {
             name: $name,
             bytes: include_bytes!(concat!("../fixtures/traces/", $name)),
             detected: $detected,
-            format: $format,
-            time_unit: $unit,
+            format: None,
+            time_unit: None,
             reads,
             writes,
+            trims,
             read_bytes,
             write_bytes,
             footprint_bytes,
             duration_ns,
             devices: devices as usize,
-            trims: 0,
         }
     }};
 }
 
+/// Totals: reads, writes, trims, bytes read, bytes written, bytes of the footprint, nanoseconds, disks.
 fn excerpts() -> Vec<Excerpt> {
-    let us = Some(TimeUnit::Microseconds);
     vec![
-        excerpt!("umass_financial1.spc", "spc", None, None, [183, 766, 302592, 2268160, 2011136, 28442623000, 16]),
-        excerpt!("msr_hm_0.csv", "msr", None, None, [508, 492, 6108672, 3580928, 7852032, 127233494100, 1]),
-        excerpt!(
-            "opfcl_financial1.disksim.txt",
-            "disksim",
-            None,
-            None,
-            [101, 299, 487424, 1925120, 888832, 12104498000, 1]
-        ),
-        excerpt!(
-            "flashsim_financial1.trace",
-            "disksim",
-            Some("flashsim"),
-            None,
-            [123, 377, 516096, 1650688, 1318912, 14470348000, 1]
-        ),
-        excerpt!("ssdsim_financial1.ascii", "mqsim", None, None, [123, 377, 196608, 1104384, 1142784, 14411366210, 15]),
-        excerpt!("mqsim_websearch1.trace", "mqsim", None, None, [1001, 2, 15179776, 16384, 15196160, 60055212000, 4]),
-        excerpt!(
-            "ssdsim_msprod_dtrs_us.trace",
-            "mqsim",
-            None,
-            us,
-            [484, 16, 26021888, 229376, 26312704, 2178281000, 1]
-        ),
-        excerpt!("fio_mixed.log", "fio", None, None, [92, 208, 1396736, 2928640, 2875392, 173870000, 1]),
-        excerpt!(
-            "diskmon_system-disk.txt",
-            "diskmon",
-            None,
-            None,
-            [224, 276, 9_105_920, 3_052_544, 11_124_736, 7_483_849_000, 1]
-        ),
-        excerpt!("cloudphysics.vscsi", "vscsi", None, None, [0, 500, 0, 2980864, 1933312, 151615715000, 1]),
-        excerpt!("cloudphysics.csv", "vscsi-csv", None, None, [0, 500, 0, 2980864, 1933312, 151000000000, 1]),
-        excerpt!(
-            "cloudphysics.oracleGeneral.bin",
-            "oracleGeneral",
-            None,
-            None,
-            [500, 0, 2503168, 0, 1568768, 151000000000, 1]
-        ),
-        excerpt!("cloudphysics.lcs", "lcs", None, None, [0, 500, 0, 2980864, 1777664, 151000000000, 1]),
-        excerpt!("systor17.csv", "systor", None, None, [277, 22, 13343744, 82432, 13631488, 738701000, 1]),
-        excerpt!("tencent_cbs.csv", "tencent", None, None, [238, 262, 7276544, 11558400, 18952192, 1000000000, 109]),
+        excerpt!("umass_financial1.spc", "spc", [183, 766, 0, 302592, 2268160, 2011136, 28442623000, 16]),
+        excerpt!("msr_hm_0.csv", "msr", [508, 492, 0, 6108672, 3580928, 7852032, 127233494100, 1]),
+        excerpt!("opfcl_financial1.disksim.txt", "disksim", [101, 299, 0, 487424, 1925120, 888832, 12104498000, 1]),
+        Excerpt {
+            format: Some("flashsim"),
+            ..excerpt!("flashsim_financial1.trace", "disksim", [123, 377, 0, 516096, 1650688, 1318912, 14470348000, 1])
+        },
+        excerpt!("ssdsim_financial1.ascii", "mqsim", [123, 377, 0, 196608, 1104384, 1142784, 14411366210, 15]),
+        excerpt!("mqsim_websearch1.trace", "mqsim", [1001, 2, 0, 15179776, 16384, 15196160, 60055212000, 4]),
+        Excerpt {
+            time_unit: Some(TimeUnit::Microseconds),
+            ..excerpt!("ssdsim_msprod_dtrs_us.trace", "mqsim", [484, 16, 0, 26021888, 229376, 26312704, 2178281000, 1])
+        },
+        excerpt!("fio_mixed.log", "fio", [92, 208, 0, 1396736, 2928640, 2875392, 173870000, 1]),
+        excerpt!("diskmon_system-disk.txt", "diskmon", [224, 276, 0, 9105920, 3052544, 11124736, 7483849000, 1]),
+        excerpt!("cloudphysics.vscsi", "vscsi", [0, 500, 0, 0, 2980864, 1933312, 151615715000, 1]),
+        excerpt!("cloudphysics.csv", "vscsi-csv", [0, 500, 0, 0, 2980864, 1933312, 151000000000, 1]),
+        excerpt!("cloudphysics.oracleGeneral.bin", "oracleGeneral", [500, 0, 0, 2503168, 0, 1568768, 151000000000, 1]),
+        excerpt!("cloudphysics.lcs", "lcs", [0, 500, 0, 0, 2980864, 1777664, 151000000000, 1]),
+        excerpt!("systor17.csv", "systor", [277, 22, 0, 13343744, 82432, 13631488, 738701000, 1]),
+        excerpt!("tencent_cbs.csv", "tencent", [238, 262, 0, 7276544, 11558400, 18952192, 1000000000, 109]),
         excerpt!(
             "biotracer_nexus5_booting.txt",
             "biotracer",
-            None,
-            None,
-            [276, 24, 11315712, 137216, 11243520, BIOTRACER_NS, 1]
+            [276, 24, 0, 11315712, 137216, 11243520, BIOTRACER_NS, 1]
         ),
-        excerpt!(
-            "heimdall_msr.replayer.txt",
-            "replayer",
-            None,
-            None,
-            [78, 422, 272384, 2246656, 1445888, 13178041000, 1]
-        ),
-        excerpt!("alibaba.csv", "alibaba", None, None, [2, 5, 8192, 110592, 118784, 763000, 6]),
-        excerpt!("hp_2003.srt", "srt", None, None, [49, 251, 204800, 1111040, 1093632, 23492516000, 20]),
-        excerpt!("cachelib_kv.csv", "cachelib", None, None, [661, 10, 321404, 1827, 53248, 8000000000, 1]),
-        excerpt!(
-            "cachelib_block.csv",
-            "cachelib",
-            None,
-            None,
-            [95, 59, 212060011, 324214676, 534069248, 15000000000, 1]
-        ),
-        excerpt!(
-            "cloudphysics.objects.csv",
-            "libcachesim-csv",
-            None,
-            None,
-            [500, 0, 2980864, 0, 1777664, 151000000000, 1]
-        ),
-        Excerpt {
-            trims: 14,
-            ..excerpt!(
-                "linux_ext4.blktrace.0",
-                "blktrace",
-                None,
-                None,
-                [76, 85, 1379328, 4675584, 5603328, 459908697, 1]
-            )
-        },
-        Excerpt {
-            trims: 2,
-            ..excerpt!(
-                "linux_ext4.blkparse.txt",
-                "blkparse",
-                None,
-                None,
-                [60, 3, 1130496, 4262912, 5292032, 137460606, 1]
-            )
-        },
+        excerpt!("heimdall_msr.replayer.txt", "replayer", [78, 422, 0, 272384, 2246656, 1445888, 13178041000, 1]),
+        excerpt!("alibaba.csv", "alibaba", [2, 5, 0, 8192, 110592, 118784, 763000, 6]),
+        excerpt!("hp_2003.srt", "srt", [49, 251, 0, 204800, 1111040, 1093632, 23492516000, 20]),
+        excerpt!("cachelib_kv.csv", "cachelib", [661, 10, 0, 321404, 1827, 53248, 8000000000, 1]),
+        excerpt!("cachelib_block.csv", "cachelib", [95, 59, 0, 212060011, 324214676, 534069248, 15000000000, 1]),
+        excerpt!("cloudphysics.objects.csv", "libcachesim-csv", [500, 0, 0, 2980864, 0, 1777664, 151000000000, 1]),
+        excerpt!("linux_ext4.blktrace.0", "blktrace", [76, 85, 14, 1379328, 4675584, 5603328, 459908697, 1]),
+        excerpt!("linux_ext4.blkparse.txt", "blkparse", [60, 3, 2, 1130496, 4262912, 5292032, 137460606, 1]),
     ]
 }
 

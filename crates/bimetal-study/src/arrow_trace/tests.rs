@@ -339,7 +339,8 @@ fn claims_of_a_file_are_compared_with_its_bytes() {
         ("size", Arc::new(UInt64Array::from_value(4096, rows))),
     ]);
     let named = "op:1=read,offset,size";
-    for bytes in [file_with(compressed(CODECS[2]), &[many.clone()]), stream_with(compressed(CODECS[1]), &[many])] {
+    let many = [many];
+    for bytes in [file_with(compressed(CODECS[2]), &many), stream_with(compressed(CODECS[1]), &many)] {
         assert_eq!(decode("t", &bytes, &options(named)).unwrap().reads, rows as u64);
         for (new, what) in [
             (1 << 39, "the Arrow file is damaged or cut off: it claims to have 549755813888 rows"),
