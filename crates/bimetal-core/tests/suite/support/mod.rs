@@ -2,12 +2,22 @@
 
 #![allow(dead_code, reason = "each test binary uses its own share of this module")]
 
+use std::fs;
+use std::path::Path;
+
 use bimetal_core::media::{Cause, Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation, Volume};
 use bimetal_core::part::{random, real};
 use bimetal_core::request::{Op, Request};
 use bimetal_core::scheme::{self, RegionShape, Regions, Scheme, SchemeSpec, Shape};
 use bimetal_core::units::Geometry;
 use bimetal_core::{chip, drive};
+
+/// The page of comparisons with other programs has these rows of a table, one after the other.
+pub fn assert_documented(rows: &[String]) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checked.md");
+    let rows = rows.join("\n");
+    assert!(fs::read_to_string(page).unwrap().contains(&rows), "`docs/checked.md` must have these rows:\n{rows}");
+}
 
 /// A region of `blocks` blocks of a catalogue chip, with its block shortened to `pages_per_block`.
 pub fn region(chip_name: &str, pages_per_block: u32, blocks: u32, dies: u32) -> SimRegion {
