@@ -291,7 +291,7 @@ impl Guest {
             return Taken::Stopped;
         }
         let Some(chain) = available.next() else {
-            self.gates[queue].leave(1);
+            self.gates[queue].leave();
             return Taken::Nothing;
         };
         let head = chain.head_index();
@@ -301,7 +301,7 @@ impl Guest {
             Some(request) => Taken::Job(Job { queue, vring: vring.clone(), memory, head, request }),
             None => {
                 let mut untold = Untold::default();
-                Self::put_back(queue, vring, head, 0, &mut untold);
+                self.put_back(queue, vring, head, 0, &mut untold);
                 self.tell(&mut untold);
                 Taken::Malformed
             }
@@ -341,11 +341,13 @@ impl Guest {
     /// Returns a request to the guest. [`Guest::tell`] follows.
     fn answer(&self, job: &Job, done: Result<usize, Refusal>, untold: &mut Untold) {
         let written = answer(&job.request, &job.memory, done);
-        Self::put_back(job.queue, &job.vring, job.head, written, untold);
+        self.put_back(job.queue, &job.vring, job.head, written, untold);
     }
 
     /// Returns a chain to the guest. [`Guest::tell`] follows.
-    fn put_back(queue: usize, vring: &Vring, head: u16, written: u32, untold: &mut Untold) {
+    fn put_back(&self, queue: usize, vring: &Vring, head: u16, written: u32, untold: &mut Untold) {
+        // Before the guest can find it: it may send another request at once, and must find room.
+        self.gates[queue].completed();
         // A used ring outside guest memory has no reader.
         let _ = vring.get_mut().add_used(head, written);
         match untold.queues.iter_mut().find(|(number, ..)| *number == queue) {
@@ -365,7 +367,7 @@ impl Guest {
             }
             drop(state);
             // From here on the queue can be stopped.
-            self.gates[queue].leave(requests);
+            self.gates[queue].told(requests);
         }
     }
 }
