@@ -63,7 +63,7 @@ fn key_figure(entry: &Entry, figure: &Figure<KeyFigures>) -> String {
     if !(figure.is_extrapolated() && entry.is_extrapolated()) {
         return text.trim_end().to_owned();
     }
-    format!("{text} (from {} overwrites; use --repeat)", significant(entry.lifetime_overwrites))
+    format!("{text} (from {} overwrites; use `--repeat` and `--measure`)", significant(entry.lifetime_overwrites))
 }
 
 /// Title for the times of the main replay.

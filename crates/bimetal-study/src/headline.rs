@@ -178,7 +178,7 @@ pub fn extrapolated_remark(entries: &[Entry]) -> Option<String> {
     let least = overwrites.min_by(f64::total_cmp)?;
     let shown = significant(least);
     Some(format!(
-        "{EXTRAPOLATED} life extrapolated from {shown} overwrites of the device; measure more passes with --repeat"
+        "{EXTRAPOLATED} life extrapolated from {shown} overwrites of the device; measure more passes with `--repeat` and `--measure`"
     ))
 }
 
@@ -312,7 +312,7 @@ mod tests {
         let remarks = remarks(&some, &Ranking::of(&some, Sort::Response));
         assert_eq!(
             remarks.last().unwrap(),
-            "~ life extrapolated from 0.006 overwrites of the device; measure more passes with --repeat"
+            "~ life extrapolated from 0.006 overwrites of the device; measure more passes with `--repeat` and `--measure`"
         );
     }
 }

@@ -142,8 +142,9 @@ struct Style {
 }
 
 /// Styles from full to short. The first one that fits is used.
-const STYLES: [Style; 4] = [
+const STYLES: [Style; 5] = [
     Style { names: 4, words: true, ratio: true },
+    Style { names: 2, words: true, ratio: true },
     Style { names: 1, words: true, ratio: true },
     Style { names: 1, words: false, ratio: true },
     Style { names: 1, words: false, ratio: false },

@@ -46,7 +46,8 @@ pub(super) fn name_axis(names: Vec<String>, lying: bool) -> Value {
     axis
 }
 
-/// Powers of ten around the values; if there are few, also 2 and 5 times these.
+/// Powers of ten around the values; if there are few, also 2 and 5 times these. If the values are so close to each other
+/// that fewer than two of these are among them, ticks at equal distances.
 fn logarithmic_ticks(values: &[f64]) -> Vec<f64> {
     let positive = || values.iter().copied().filter(|&value| value > 0.0 && value.is_finite());
     let (least, most) = (positive().fold(f64::INFINITY, f64::min), positive().fold(0.0, f64::max));
@@ -57,13 +58,30 @@ fn logarithmic_ticks(values: &[f64]) -> Vec<f64> {
     let factors: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let step = (last - first) as usize / (TICKS + 1) + 1;
     let powers = (first..=last).step_by(step);
-    powers.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power))).collect()
+    let ticks: Vec<f64> = powers.flat_map(|power| factors.iter().map(move |&factor| decimal(factor, power))).collect();
+    let among = ticks.iter().filter(|&&tick| (least..=most).contains(&tick)).count();
+    if among < 2 && least < most { equidistant_ticks(least, most) } else { ticks }
+}
+
+/// About four ticks at round distances around the values.
+fn equidistant_ticks(least: f64, most: f64) -> Vec<f64> {
+    let distance = (most - least) / 3.0;
+    let power = distance.log10().floor() as i32;
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|&factor| decimal(factor, power) >= distance).unwrap_or(10.0);
+    let (first, last) = ((least / decimal(factor, power)).floor(), (most / decimal(factor, power)).ceil());
+    let ticks = (0..=(last - first) as u32).map(|n| decimal((first + f64::from(n)) * factor, power));
+    ticks.filter(|&tick| tick > 0.0).collect()
+}
+
+/// A whole number of powers of ten, as its decimal digits are read.
+fn decimal(number: f64, power: i32) -> f64 {
+    if power < 0 { number / 10f64.powi(-power) } else { number * 10f64.powi(power) }
 }
 
 fn tick_label(tick: f64) -> String {
     match tick {
-        0.001..1.0 => format!("{}", (tick * 1000.0).round() / 1000.0),
-        1.0..1e6 => plain(tick.round()),
+        1.0..1e6 if tick.fract() == 0.0 => plain(tick),
+        0.001..1e6 => format!("{tick}"),
         _ => format!("{tick:e}"),
     }
 }
@@ -83,8 +101,19 @@ mod tests {
         assert_eq!(logarithmic_ticks(&[0.0, 0.5, 900.0]), [0.1, 1.0, 10.0, 100.0, 1000.0]);
         assert!(logarithmic_ticks(&[1e-9, 1e9]).len() <= 10);
         assert!(logarithmic_ticks(&[0.0, f64::NAN]).is_empty());
-        for (tick, label) in [(0.02, "0.02"), (0.1, "0.1"), (1.0, "1"), (5000.0, "5,000"), (1e6, "1e6"), (1e-4, "1e-4")]
-        {
+        assert_eq!(logarithmic_ticks(&[18.9, 19.4, 31.9]), [15.0, 20.0, 25.0, 30.0, 35.0]);
+        assert_eq!(logarithmic_ticks(&[40.0, 45.1]), [40.0, 42.0, 44.0, 46.0]);
+        assert_eq!(logarithmic_ticks(&[0.0102, 0.0107]), [0.0102, 0.0104, 0.0106, 0.0108]);
+        assert_eq!(logarithmic_ticks(&[3.0, 3.0]), [1.0, 2.0, 5.0, 10.0, 20.0, 50.0]);
+        for (tick, label) in [
+            (0.02, "0.02"),
+            (0.0104, "0.0104"),
+            (1.0, "1"),
+            (40.5, "40.5"),
+            (5000.0, "5,000"),
+            (1e6, "1e6"),
+            (1e-4, "1e-4"),
+        ] {
             assert_eq!(tick_label(tick), label);
         }
     }

@@ -63,6 +63,25 @@ fn of_header(
     mapping.map_err(|what| format!("{what}, in the header `{}`", header.join(",").escape_debug()))
 }
 
+/// The hint for a header that says too little. It has the form by name, because by position a user would repeat units
+/// that her header contradicts.
+pub(in crate::trace) const HEADER_HINT: &str = "name its columns and their units with `--columns`, such as \
+     `time=NAME:ms,op=NAME,offset=NAME:sectors,size=NAME:kib`";
+
+/// What is missing in the header of a file that looks like a table: a line of at least three names, followed by a line
+/// of as many fields with numbers.
+pub(in crate::trace) fn header_lacks(sample: &Sample<'_>) -> Option<String> {
+    let mut lines = sample.lines().map(|(_, line)| line);
+    let (first, second) = (lines.next()?, lines.next()?);
+    let delimiter = delimiter(first);
+    let count = fields(first, delimiter).count();
+    let is_table = count >= 3 && fields(second, delimiter).count() == count;
+    if !is_table || !is_header(first, delimiter) || is_header(second, delimiter) {
+        return None;
+    }
+    of_header(first, delimiter, None, Some(TimeUnit::Nanoseconds)).err()
+}
+
 fn probe(sample: &Sample<'_>) -> Likeness {
     let Some((_, first)) = sample.lines().next() else { return Likeness::No };
     let delimiter = delimiter(first);
@@ -84,7 +103,8 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         columns => of_header(first, delimiter, columns, unit),
     };
     let mapping = mapping.map_err(|what| {
-        let hint = "name the columns with `--columns`, such as `time:ms,op,offset:bytes,size:bytes`";
+        let by_position = "name the columns with `--columns`, such as `time:ms,op,offset:bytes,size:bytes`";
+        let hint = if has_header { HEADER_HINT } else { by_position };
         input.error(ErrorKind::Field, what).at(Place::Line(number)).with_hint(hint)
     })?;
     let mut is_first = has_header;
