@@ -36,6 +36,12 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
+#[test]
+fn the_guide_for_contributors_shows_the_program_of_the_example() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    assert!(read("CONTRIBUTING.md").contains(&read("examples/own-scheme/src/main.rs")));
+}
+
 /// A block marked `sh`.
 #[derive(Debug, Default, PartialEq)]
 struct Script {

@@ -26,8 +26,3 @@ fn it_is_kept_in_a_store() {
     succeeds(&["check", path]);
     std::fs::remove_dir_all(&store).unwrap();
 }
-
-#[test]
-fn the_guide_for_contributors_shows_this_program() {
-    assert!(include_str!("../../../CONTRIBUTING.md").contains(include_str!("../src/main.rs")));
-}
