@@ -4,7 +4,6 @@
 use super::collect::Row;
 use super::error::{ErrorKind, Parsed, TraceError};
 use super::lines::{Lines, is_header};
-use super::table::{HEADER_HINT, header_lacks};
 use super::{FORMATS, Format};
 
 /// Bytes of a file that text detection reads.
@@ -121,11 +120,6 @@ pub fn probe(sample: &Sample<'_>, header: &str, mut row: impl FnMut(&[u8]) -> Pa
 }
 
 fn undetected(name: &str, sample: &Sample<'_>) -> TraceError {
-    if let Some(lacks) = header_lacks(sample) {
-        let what = format!("the file looks like a table, but {lacks}");
-        let hint = format!("{HEADER_HINT}; or name another format with `--format`");
-        return TraceError::new(ErrorKind::Undetected, name, what).with_hint(hint);
-    }
     let known = names(FORMATS.iter().copied());
     let (what, hint) = match sample.bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => ("the file is UTF-16 text", "convert it to UTF-8".to_owned()),
@@ -173,14 +167,6 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Undetected);
             assert!(error.to_string().contains(what), "{error}");
         }
-        let error = detect("x", b"issued_ms;rw;lba_512;len_kb\n0.978;W;289208;4\n").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Undetected);
-        assert_eq!(
-            error.to_string(),
-            "x: the file looks like a table, but there is no column `offset`, in the header `issued_ms,rw,lba_512,len_kb`; hint: name \
-             its columns and their units with `--columns`, such as `time=NAME:ms,op=NAME,offset=NAME:sectors,size=NAME:kib`; or name \
-             another format with `--format`"
-        );
         let error = detect("x", b"\x00\x01").unwrap_err().to_string();
         for format in FORMATS {
             assert!(error.contains(&format!("`{}`", format.name)), "{error}");

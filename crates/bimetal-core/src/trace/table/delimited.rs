@@ -28,6 +28,9 @@ pub static FORMAT: Format = Format {
 /// Largest number of fields that detection checks in a line.
 const FIELDS_MAX: usize = 64;
 
+/// Least number of columns of a table of requests: operation, offset and size.
+const COLUMNS_MIN: usize = 3;
+
 /// The delimiter of a line; blanks if it contains no other.
 fn delimiter(line: &[u8]) -> u8 {
     [b'\t', b';', b',', b'|'].into_iter().find(|delimiter| line.contains(delimiter)).unwrap_or(b' ')
@@ -65,29 +68,26 @@ fn of_header(
 
 /// The hint for a header that says too little. It has the form by name, because by position a user would repeat units
 /// that her header contradicts.
-pub(in crate::trace) const HEADER_HINT: &str = "name its columns and their units with `--columns`, such as \
+const HEADER_HINT: &str = "name its columns and their units with `--columns`, such as \
      `time=NAME:ms,op=NAME,offset=NAME:sectors,size=NAME:kib`";
 
-/// What is missing in the header of a file that looks like a table: a line of at least three names, followed by a line
-/// of as many fields with numbers.
-pub(in crate::trace) fn header_lacks(sample: &Sample<'_>) -> Option<String> {
-    let mut lines = sample.lines().map(|(_, line)| line);
-    let (first, second) = (lines.next()?, lines.next()?);
-    let delimiter = delimiter(first);
-    let count = fields(first, delimiter).count();
-    let is_table = count >= 3 && fields(second, delimiter).count() == count;
-    if !is_table || !is_header(first, delimiter) || is_header(second, delimiter) {
-        return None;
-    }
-    of_header(first, delimiter, None, Some(TimeUnit::Nanoseconds)).err()
-}
-
 fn probe(sample: &Sample<'_>) -> Likeness {
-    let Some((_, first)) = sample.lines().next() else { return Likeness::No };
+    let mut lines = sample.lines().map(|(_, line)| line);
+    let Some(first) = lines.next() else { return Likeness::No };
     let delimiter = delimiter(first);
-    let names_all =
-        is_header(first, delimiter) && of_header(first, delimiter, None, Some(TimeUnit::Nanoseconds)).is_ok();
-    if names_all { Likeness::All } else { Likeness::No }
+    if !is_header(first, delimiter) {
+        return Likeness::No;
+    }
+    if of_header(first, delimiter, None, Some(TimeUnit::Nanoseconds)).is_ok() {
+        return Likeness::All;
+    }
+    // The header says too little. If rows follow, decoding says what is missing.
+    let columns = fields(first, delimiter).count();
+    let is_row = |line: &&[u8]| fields(line, delimiter).count() == columns && !is_header(line, delimiter);
+    match lines.filter(is_row).count() {
+        good if good > 0 && columns >= COLUMNS_MIN => Likeness::Some { good },
+        _ => Likeness::No,
+    }
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
@@ -151,6 +151,19 @@ mod tests {
             };
             assert_eq!((request(0), request(1)), ((Op::Read, 8, 1), (Op::Write, 16, 2)), "{text}");
             assert_eq!((trace.format, trace.duration_ns()), ("csv", 250_000), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_says_too_little_is_told() {
+        let error = read("issued_ms;rw;lba_512;len_kb\n0.978;W;289208;4\n", "").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "t: line 1: there is no column `offset`, in the header `issued_ms,rw,lba_512,len_kb`; hint: name its columns and their units \
+             with `--columns`, such as `time=NAME:ms,op=NAME,offset=NAME:sectors,size=NAME:kib`"
+        );
+        for no_table in ["a,b,c\n", "a,b,c\nd,e,f\n", "a,b\n1,2\n", "a,b,c\n1,2\n"] {
+            assert_eq!(read(no_table, "").unwrap_err().kind(), ErrorKind::Undetected, "{no_table}");
         }
     }
 

@@ -12,7 +12,6 @@ mod typed;
 
 pub use columnar::{ARROW, PARQUET, is_arrow, is_parquet};
 pub use delimited::FORMAT as DELIMITED;
-pub(super) use delimited::{HEADER_HINT, header_lacks};
 pub use json_lines::FORMAT as JSON_LINES;
 pub use typed::{Table, TableColumn};
 
