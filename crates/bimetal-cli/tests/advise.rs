@@ -143,6 +143,8 @@ fn wear_that_is_asked_for_finds_capacity_beyond_the_usual() {
     assert!(ran.stdout.contains("USD less, and") && ran.stdout.contains("of flash instead of"), "{}", ran.stdout);
     // Without a goal for the life, drive writes per day are computed for five years.
     let answer = advise(&bench, &["--dwpd", "0.01", "--simulations", "4"]);
+    let notes = answer["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().starts_with("the trace lasts ")), "{notes:?}");
     let chosen = &answer["recommended"];
     let expected = chosen["tbw"].as_f64().unwrap() * 1e12 / (chosen["dwpd"].as_f64().unwrap() * days);
     assert!((expected / f64::from(1 << 20)).fract().abs() < 1e-6, "whole MiB of capacity: {expected}");

@@ -17,7 +17,7 @@ use super::search::{self, Aim, BATCH};
 use super::space::{Candidate, Space};
 use super::{AdviceError, Phase, Progress, Question, SIMULATED, SIMULATIONS, speed};
 use crate::arrivals;
-use crate::number::{SIZES, significant, with_unit};
+use crate::number::{SIZES, TIMES, significant, with_unit};
 use crate::sweep::failure::FailureKind;
 use crate::sweep::point::{Point, Replay};
 use crate::sweep::row::Row;
@@ -29,6 +29,9 @@ use bimetal_core::report::TraceFacts;
 
 /// Prices at which the search also runs, for each kind of parts, so that the answer shows its sensitivity.
 const PRICE_FACTORS: [f64; 4] = [0.25, 4.0, 0.5, 2.0];
+
+/// Duration in seconds below which the write rate of a trace may be that of a moment.
+const SHORT_S: f64 = 600.0;
 
 /// A question with all its candidates.
 pub(super) struct Study<'a> {
@@ -217,6 +220,13 @@ impl Study<'_> {
             notes.push(
                 "lives are at the offered load; the commands print lives at the write rate of the trace".to_owned(),
             );
+        }
+        let rate = self.terms.rate;
+        if rate.asked.is_none() && rate.of_trace.is_some() && self.facts.duration_s < SHORT_S {
+            let lasts = with_unit(TIMES, self.facts.duration_s * 1e6);
+            notes.push(format!(
+                "the trace lasts {lasts}: lives assume its write rate at all times; `--writes-per-day` sets another rate"
+            ));
         }
         notes
     }

@@ -55,7 +55,8 @@ fn operation(text: &[u8], code: OpCode) -> Parsed<Op> {
         OpCode::Word if is(&["w", "write", "wr"]) => Ok(Op::Write),
         OpCode::Word if is(&["t", "trim", "d", "discard", "unmap"]) => Ok(Op::Trim),
         OpCode::Word if is(&["0", "1"]) => {
-            let what = "says read or write with 0 and 1: name the column `op:0=read` or `op:1=read`";
+            let what = "says read or write with 0 and 1: name the column `op:0=read` or `op:1=read`, with a header \
+                        `op=NAME:0=read`";
             Err(Fault::field(ErrorKind::Field, "op", what, text))
         }
         OpCode::Word => Err(Fault::field(ErrorKind::Field, "op", "is neither read nor write nor trim", text)),
