@@ -61,9 +61,12 @@ impl Packed {
     /// The home disk.
     const DISK: u32 = 1 << 8;
     /// No file.
-    const NOWHERE: u32 = Self::DISK + 1;
+    const NO_FILE: u32 = Self::DISK + 1;
     /// Sectors with a list of their places, whose index is `at`.
     const EACH: u32 = Self::DISK + 2;
+
+    /// The place of data that are in no file.
+    const NOWHERE: Self = Self { file: Self::NO_FILE, at: 0 };
 
     fn on_disk(sector: u64) -> Self {
         Self { file: Self::DISK, at: sector }
@@ -77,7 +80,7 @@ impl Packed {
                 let sector = u64::from(page) * region.layout.page_sectors() as u64;
                 Self { file: region.id.into(), at: u64::from(slot) << 32 | sector }
             }
-            None => Self { file: Self::NOWHERE, at: 0 },
+            None => Self::NOWHERE,
         }
     }
 
@@ -89,7 +92,7 @@ impl Packed {
     fn unpack(self, page_sectors: &[u32]) -> Place {
         match self.file {
             Self::DISK => Place::Disk(self.at),
-            Self::NOWHERE => Place::Nowhere,
+            Self::NO_FILE => Place::Nowhere,
             region => {
                 let (sector, in_page) = (self.at as u32, page_sectors[region as usize]);
                 Place::Flash {
@@ -159,7 +162,7 @@ impl Survey {
     pub(super) fn begin(&mut self) {
         self.notes.clear();
         self.lists.clear();
-        self.notes.push(Packed { file: Packed::NOWHERE, at: 0 });
+        self.notes.push(Packed::NOWHERE);
         self.found.clear();
     }
 
@@ -204,7 +207,7 @@ impl Survey {
 
     /// Programs a page. The data of its parts are notes.
     pub fn program(&mut self, region: &Region, page: Ppa, parts: impl Iterator<Item = Part<u32>>) {
-        let mut places = vec![Packed { file: Packed::NOWHERE, at: 0 }; region.layout.page_sectors()];
+        let mut places = vec![Packed::NOWHERE; region.layout.page_sectors()];
         for Part { data, from, to, sectors } in parts {
             for sector in 0..sectors {
                 places[(to + sector) as usize] = self.place(data, from + sector);
