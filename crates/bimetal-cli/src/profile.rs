@@ -19,7 +19,7 @@ pub fn run(args: &ProfileArgs) -> Result<(), Failure> {
     let curves = CurvePlan { points: args.curve_points, sampling_rate: args.sample };
     let profiled = Profiled {
         bimetal: env!("CARGO_PKG_VERSION"),
-        profile: Profile::of(&workload.requests, &curves),
+        profile: workload.profile(&curves),
         trace: workload.facts,
         warnings: workload.warnings,
     };

@@ -85,7 +85,7 @@ pub fn intervals(run: &RunArgs) -> Option<u32> {
 
 /// The profile of a trace, if a report shows it.
 pub fn profile(html: &HtmlArgs, workload: &Workload) -> Option<Profile> {
-    html.html.is_some().then(|| Profile::of(&workload.requests, &CurvePlan::default()))
+    html.html.is_some().then(|| workload.profile(&CurvePlan::default()))
 }
 
 /// The named device.

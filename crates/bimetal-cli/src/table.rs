@@ -21,8 +21,11 @@ pub fn width() -> usize {
     asked.or_else(terminal).unwrap_or(WIDTH_MAX).clamp(WIDTH_MIN, WIDTH_MAX)
 }
 
-/// Emphasised text.
+/// Emphasised text. No text has no style, so that blanks before it are recognised as the end of a line.
 pub fn bold(text: &str) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
     let style = Style::new().bold();
     format!("{style}{text}{style:#}")
 }
@@ -222,6 +225,14 @@ mod tests {
         assert!(text.lines().all(|line| line.trim_end() == line), "{text:?}");
         let narrow = plain(grid.render(24));
         assert!(narrow.lines().count() > 6 && narrow.lines().all(|line| chars(line) <= 24), "{narrow}");
+    }
+
+    #[test]
+    fn no_line_of_a_plain_table_ends_with_blanks() {
+        let heads = right_aligned(&["goal", "measured", ""], 1);
+        let text = plain(&heads, vec![vec!["life".into(), "7 years".into(), "met".into()]]);
+        let text = strip_str(&text).to_string();
+        assert_eq!(text, "  goal  measured\n  life   7 years  met\n");
     }
 
     #[test]

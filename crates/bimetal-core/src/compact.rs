@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::request::{Op, Request, SECTOR_BYTES, data};
+use crate::touched;
 
 /// Bytes of an extent.
 pub const EXTENT_BYTES: u64 = 64 << 10;
@@ -30,38 +31,26 @@ pub struct Extents {
     span_bytes: u64,
 }
 
-/// Number of runs that are collected before they are merged.
+/// Number of ranges that are collected before they are merged.
 const MERGE_AT: usize = 1 << 20;
 
 impl Extents {
     /// The extents of these requests.
     pub fn of(requests: &[Request]) -> Self {
-        let mut runs: Vec<ExtentRun> = Vec::new();
-        let mut merge_at = MERGE_AT;
-        let mut end = 0;
-        for request in requests.iter().filter(|request| request.op != Op::Trim) {
-            end = end.max(request.end());
-            let run = ExtentRun {
-                from: request.sector / EXTENT_SECTORS,
-                to: (request.end() - 1) / EXTENT_SECTORS + 1,
-                base: 0,
-            };
-            match runs.last_mut() {
-                Some(last) if last.from <= run.from && run.from <= last.to => last.to = last.to.max(run.to),
-                _ => runs.push(run),
-            }
-            if runs.len() >= merge_at {
-                merge(&mut runs);
-                merge_at = runs.len() + MERGE_AT;
-            }
-        }
-        merge(&mut runs);
+        let touched =
+            data(requests).map(|request| request.sector / EXTENT_SECTORS..(request.end() - 1) / EXTENT_SECTORS + 1);
+        let ranges = match touched::bitmap(touched.clone()) {
+            Some(bits) => touched::runs(&bits).collect(),
+            None => sorted(touched),
+        };
         let mut base = 0;
-        for run in &mut runs {
-            run.base = base;
-            base += run.to - run.from;
-        }
-        Self { runs, span_bytes: end.saturating_mul(SECTOR_BYTES) }
+        let run = |Range { start: from, end: to }: Range<u64>| {
+            let run = ExtentRun { from, to, base };
+            base += to - from;
+            run
+        };
+        let end = data(requests).map(Request::end).max().unwrap_or(0);
+        Self { runs: ranges.into_iter().map(run).collect(), span_bytes: end.saturating_mul(SECTOR_BYTES) }
     }
 
     /// Number of touched extents.
@@ -121,13 +110,31 @@ impl Extents {
     }
 }
 
-/// Sorts runs and joins those that overlap or touch.
-fn merge(runs: &mut Vec<ExtentRun>) {
-    runs.sort_unstable_by_key(|run| run.from);
-    runs.dedup_by(|next, last| {
-        let joined = next.from <= last.to;
+/// The union of these ranges, as ranges in order that neither overlap nor touch.
+fn sorted(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
+    let mut union: Vec<Range<u64>> = Vec::new();
+    let mut merge_at = MERGE_AT;
+    for range in ranges {
+        match union.last_mut() {
+            Some(last) if last.start <= range.start && range.start <= last.end => last.end = last.end.max(range.end),
+            _ => union.push(range),
+        }
+        if union.len() >= merge_at {
+            merge(&mut union);
+            merge_at = union.len() + MERGE_AT;
+        }
+    }
+    merge(&mut union);
+    union
+}
+
+/// Sorts ranges and joins those that overlap or touch.
+fn merge(ranges: &mut Vec<Range<u64>>) {
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let joined = next.start <= last.end;
         if joined {
-            last.to = last.to.max(next.to);
+            last.end = last.end.max(next.end);
         }
         joined
     });
@@ -169,6 +176,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_bitmap_and_sorting_find_the_same(raw in prop::collection::vec((0u64..3000, 1u64..200), 0..60)) {
+            let ranges = raw.into_iter().map(|(start, length)| start..start + length);
+            let bits = touched::bitmap(ranges.clone()).unwrap();
+            prop_assert_eq!(touched::runs(&bits).collect::<Vec<_>>(), sorted(ranges));
+        }
+
         /// Order, overlap and offsets within extents stay.
         #[test]
         fn compaction_keeps_what_schemes_see(raw in prop::collection::vec((0u64..100_000, 1u32..5000), 1..60)) {

@@ -25,6 +25,7 @@ pub mod report;
 pub mod request;
 pub mod save;
 pub mod scheme;
+mod touched;
 pub mod trace;
 pub mod units;
 pub mod workload;

@@ -23,7 +23,7 @@ use crate::media::{Cause, CellMode, DiskOp, FlashOp, Volume};
 use crate::model::wear_balance;
 use crate::profile;
 use crate::replay::{Course, Measured, Responses};
-use crate::request::{Op, PAGE_BYTES, Request};
+use crate::request::{PAGE_BYTES, Request, data};
 use crate::scheme::Metrics;
 use crate::units::Geometry;
 use figure::figures;
@@ -88,22 +88,26 @@ pub struct TraceFacts {
 impl TraceFacts {
     /// Facts about one pass over a trace, independent of the number of replayed passes.
     pub fn of(name: &str, format: &str, requests: &[Request]) -> Self {
-        let count = |op: Op| requests.iter().filter(|request| request.op == op).count() as u64;
-        let bytes = |op: Op| requests.iter().filter(|request| request.op == op).map(Request::bytes).sum();
-        let first_ns = requests.iter().map(|request| request.arrival_ns).min().unwrap_or(0);
-        let last_ns = requests.iter().map(|request| request.arrival_ns).max().unwrap_or(0);
-        let touched = requests.iter().filter(|request| request.op != Op::Trim);
+        let (mut counts, mut bytes, mut first_ns, mut last_ns) = ([0; 3], [0; 3], u64::MAX, 0);
+        for request in requests {
+            counts[request.op as usize] += 1;
+            bytes[request.op as usize] += request.bytes();
+            first_ns = first_ns.min(request.arrival_ns);
+            last_ns = last_ns.max(request.arrival_ns);
+        }
+        let [reads, writes, trims] = counts;
+        let [read_bytes, write_bytes, _] = bytes;
         Self {
             name: name.into(),
             format: format.into(),
             requests: requests.len() as u64,
-            reads: count(Op::Read),
-            writes: count(Op::Write),
-            trims: count(Op::Trim),
-            read_bytes: bytes(Op::Read),
-            write_bytes: bytes(Op::Write),
-            footprint_bytes: profile::distinct_pages(touched) * PAGE_BYTES,
-            duration_s: (last_ns - first_ns) as f64 / 1e9,
+            reads,
+            writes,
+            trims,
+            read_bytes,
+            write_bytes,
+            footprint_bytes: profile::distinct_pages(data(requests)) * PAGE_BYTES,
+            duration_s: last_ns.saturating_sub(first_ns) as f64 / 1e9,
         }
     }
 }

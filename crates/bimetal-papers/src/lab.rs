@@ -95,7 +95,7 @@ impl<'a> Lab<'a> {
         let command = with_trace("bimetal profile", &self.file(source));
         self.note(format!("{command} --curve-points {}", curves.points));
         let workload = self.workload(source)?;
-        Ok(Profile::of(&workload.requests, curves))
+        Ok(workload.profile(curves))
     }
 
     /// Runs every experiment that has not run yet. Results are in the order of the experiments.

@@ -193,7 +193,7 @@ impl Trace {
     #[pyo3(signature = (curve_points, sample))]
     fn profile(&self, py: Python<'_>, curve_points: u32, sample: Option<f64>) -> PyResult<String> {
         let curves = CurvePlan { points: curve_points, sampling_rate: sample };
-        json(&interruptible(py, |_| Profile::of(&self.workload.requests, &curves))?)
+        json(&interruptible(py, |_| self.workload.profile(&curves))?)
     }
 
     /// Its columns: time, operation, sector, sectors.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::thread;
 
 use bimetal_core::compact::Extents;
 use bimetal_core::device::{self, Device, DeviceError, Resolved, Template};
 use bimetal_core::media::SimMedia;
+use bimetal_core::profile::{CurvePlan, Join, Profile};
 use bimetal_core::report::TraceFacts;
 use bimetal_core::request::{Request, SECTOR_BYTES};
 use bimetal_core::scheme::{self, BuildError, SCHEMES, SchemeSpec};
@@ -45,14 +47,19 @@ impl Workload {
         let mut requests = trace.requests;
         let cut = limit.is_some_and(|limit| limit < requests.len());
         requests.truncate(limit.unwrap_or(usize::MAX));
-        let mut facts = TraceFacts::of(&trace.name, trace.format, &requests);
+        let (mut facts, extents) =
+            Threads.join(|| TraceFacts::of(&trace.name, trace.format, &requests), || Extents::of(&requests));
         if !cut {
             // Byte totals of the source, before requests were rounded up to sectors.
             (facts.read_bytes, facts.write_bytes) = (trace.read_bytes, trace.write_bytes);
         }
-        let extents = Arc::new(Extents::of(&requests));
         let layouts = Arc::default();
-        Self { facts, requests: Arc::new(requests), extents, layouts, warnings: trace.warnings }
+        Self { facts, requests: Arc::new(requests), extents: Arc::new(extents), layouts, warnings: trace.warnings }
+    }
+
+    /// The profile of the trace, calculated on all processors.
+    pub fn profile(&self, curves: &CurvePlan) -> Profile {
+        Profile::joined(&self.requests, curves, &Threads)
     }
 
     /// Compacts the address space, which every device that is fitted to the trace needs. No additional memory is needed
@@ -96,6 +103,18 @@ impl Workload {
         known.insert(logical_bytes, Arc::downgrade(&clipped));
         drop(known);
         self.requests = clipped;
+    }
+}
+
+/// Evaluates the parts of a calculation at once, each in a thread of its own.
+struct Threads;
+
+impl Join for Threads {
+    fn join<A: Send, B: Send>(&self, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+        thread::scope(|scope| {
+            let b = scope.spawn(b);
+            (a(), b.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
     }
 }
 

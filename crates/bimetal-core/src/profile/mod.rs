@@ -9,7 +9,8 @@ mod spans;
 use serde::Serialize;
 
 use crate::hit_rates::{self, HitRates};
-use crate::request::{Op, PAGE_BYTES, PAGE_SECTORS, Request, SECTOR_BYTES};
+use crate::request::{Op, PAGE_BYTES, PAGE_SECTORS, Request, SECTOR_BYTES, data};
+use crate::touched;
 use spans::{Hits, Spans};
 
 /// Size classes: 1, 2, 4, … 1024 sectors; each reaches up to the next, the last is open.
@@ -166,36 +167,89 @@ pub struct Arrivals {
 impl Profile {
     /// The figures of a trace in the order of its arrivals.
     pub fn of(requests: &[Request], curves: &CurvePlan) -> Self {
-        let mut tally = Tally { sizes: size_classes(), ..Tally::default() };
-        requests.iter().for_each(|request| tally.add(request));
-        let Tally { reads, writes, trims, data, aligned, end, mut sizes, mut read_spans, mut write_spans } = tally;
-        read_spans.sort();
-        write_spans.iter_mut().for_each(Spans::sort);
-        for (size, spans) in sizes.iter_mut().zip(&write_spans) {
-            size.update_ratio = ratio(size.write_bytes / SECTOR_BYTES, spans.distinct::<1>());
-        }
-        let write_spans = Spans::merged(write_spans);
-        let (sector_reads, sector_writes) = (read_spans.hits::<1>(), write_spans.hits::<1>());
-        let page_writes = write_spans.hits::<PAGE_SECTORS>();
-        let footprint = Footprint::of(read_spans, write_spans, end);
+        Self::joined(requests, curves, &InTurn)
+    }
+
+    /// The same; `join` evaluates the parts that take long.
+    pub fn joined(requests: &[Request], curves: &CurvePlan, join: &impl Join) -> Self {
+        let touched_pages = distinct_pages(data(requests));
+        let (places, (arrivals, hit_rates)) = join.join(
+            || Places::of(requests, touched_pages, join),
+            || (Arrivals::of(requests), hit_rates(requests, touched_pages, curves)),
+        );
+        let Places { tally, footprint, write_hits, read_hits, page_writes } = places;
+        let Tally { reads, writes, trims, data, aligned, sizes, .. } = tally;
         Self {
             requests: requests.len() as u64,
-            update_ratio: ratio(sector_writes.total(), sector_writes.distinct()),
-            write_hits: hit_classes(&sector_writes),
-            read_hits: hit_classes(&sector_reads),
-            sector_writes_max: sector_writes.most(),
-            sector_reads_max: sector_reads.most(),
+            update_ratio: ratio(write_hits.total(), write_hits.distinct()),
+            write_hits: hit_classes(&write_hits),
+            read_hits: hit_classes(&read_hits),
+            sector_writes_max: write_hits.most(),
+            sector_reads_max: read_hits.most(),
             footprint,
             hot_set: HotSet::of(&page_writes),
-            hit_rates: hit_rates(requests, footprint.touched_bytes / PAGE_BYTES, curves),
+            hit_rates,
             sequential_share: data.sequential_share(),
             aligned_share: ratio(aligned, data.requests),
-            arrivals: Arrivals::of(requests, data.sectors * SECTOR_BYTES),
+            arrivals,
             reads: reads.profile(),
             writes: writes.profile(),
             trims: trims.profile(),
             sizes,
         }
+    }
+}
+
+/// Evaluates two independent parts of a calculation, in turn or at once.
+pub trait Join: Sync {
+    /// The results of both.
+    fn join<A: Send, B: Send>(&self, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B);
+}
+
+/// Evaluates one part after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct InTurn;
+
+impl Join for InTurn {
+    fn join<A: Send, B: Send>(&self, a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+        (a(), b())
+    }
+}
+
+/// Requests counted, and how often they hit sectors and pages.
+struct Places {
+    /// Without spans.
+    tally: Tally,
+    footprint: Footprint,
+    /// By sector.
+    write_hits: Hits,
+    /// By sector.
+    read_hits: Hits,
+    /// By page.
+    page_writes: Hits,
+}
+
+impl Places {
+    fn of(requests: &[Request], touched_pages: u64, join: &impl Join) -> Self {
+        let mut tally = Tally { sizes: size_classes(), ..Tally::default() };
+        requests.iter().for_each(|request| tally.add(request));
+        let (reads, writes) = (std::mem::take(&mut tally.read_spans), std::mem::take(&mut tally.write_spans));
+        let sizes = &mut tally.sizes;
+        let of_reads = || {
+            let reads = reads.sorted(join);
+            (reads.hits::<1>(), reads.distinct::<PAGE_SECTORS>())
+        };
+        let of_writes = || {
+            let writes = writes.map(|spans| spans.sorted(join));
+            for (size, spans) in sizes.iter_mut().zip(&writes) {
+                size.update_ratio = ratio(size.write_bytes / SECTOR_BYTES, spans.distinct::<1>());
+            }
+            let writes = Spans::merged(writes);
+            (writes.hits::<1>(), writes.hits::<PAGE_SECTORS>())
+        };
+        let ((read_hits, pages_read), (write_hits, page_writes)) = join.join(of_reads, of_writes);
+        let footprint = Footprint::of(pages_read, page_writes.distinct(), touched_pages, tally.end);
+        Self { tally, footprint, write_hits, read_hits, page_writes }
     }
 }
 
@@ -278,8 +332,15 @@ fn hit_rates(requests: &[Request], touched_pages: u64, plan: &CurvePlan) -> Opti
 }
 
 /// Number of distinct aligned 4-KiB pages that the requests touch.
-pub fn distinct_pages<'a>(requests: impl Iterator<Item = &'a Request>) -> u64 {
-    Spans::of(requests).distinct::<PAGE_SECTORS>()
+pub fn distinct_pages<'a>(requests: impl Iterator<Item = &'a Request> + Clone) -> u64 {
+    let pages = requests.clone().filter(|request| request.sectors > 0).map(|request| {
+        let (first, end) = request.pages();
+        first..end
+    });
+    match touched::bitmap(pages) {
+        Some(bits) => bits.count_ones(..) as u64,
+        None => Spans::of(requests).distinct::<PAGE_SECTORS>(),
+    }
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
@@ -304,11 +365,8 @@ fn hit_classes(hits: &Hits) -> Vec<HitClass> {
 }
 
 impl Footprint {
-    /// Footprint of reads and writes that end before the sector `end`.
-    fn of(reads: Spans, writes: Spans, end: u64) -> Self {
-        let pages = |spans: &Spans| spans.distinct::<PAGE_SECTORS>();
-        let (read, written) = (pages(&reads), pages(&writes));
-        let touched = pages(&Spans::merged([reads, writes]));
+    /// Footprint of reads and writes, which touch these numbers of pages and end before the sector `end`.
+    fn of(read: u64, written: u64, touched: u64, end: u64) -> Self {
         Self {
             read_bytes: read * PAGE_BYTES,
             written_bytes: written * PAGE_BYTES,
@@ -340,14 +398,15 @@ impl HotSet {
 }
 
 impl Arrivals {
-    /// Arrivals of `requests`, which read and write `bytes` bytes in total; `None` for fewer than two requests.
-    fn of(requests: &[Request], bytes: u64) -> Option<Self> {
+    /// Arrivals of `requests`; `None` for fewer than two.
+    fn of(requests: &[Request]) -> Option<Self> {
         let (first, last) = (requests.first()?.arrival_ns, requests.last()?.arrival_ns);
         let mut gaps: Vec<u64> =
             requests.windows(2).map(|pair| pair[1].arrival_ns.saturating_sub(pair[0].arrival_ns)).collect();
         if gaps.is_empty() {
             return None;
         }
+        let bytes: u64 = data(requests).map(Request::bytes).sum();
         let duration_s = last.saturating_sub(first) as f64 / 1e9;
         let per_s = |amount: f64| (duration_s > 0.0).then(|| amount / duration_s);
         let count = gaps.len();
@@ -370,6 +429,7 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::part::random;
 
     fn request(arrival_us: u64, op: Op, sector: u64, sectors: u32) -> Request {
         Request { arrival_ns: arrival_us * 1000, sector, sectors, op, handle: 0 }
@@ -412,6 +472,18 @@ mod tests {
         let arrivals = profile.arrivals.unwrap();
         assert_eq!((arrivals.interval_mean_us, arrivals.interval_p50_us, arrivals.interval_max_us), (20.0, 10.0, 40.0));
         assert_eq!(arrivals.requests_per_s, Some(50_000.0));
+    }
+
+    #[test]
+    fn a_bitmap_and_spans_count_the_same_pages() {
+        let mut state = 5;
+        let mut draw = |bound: u64| random::below(&mut state, bound);
+        let one = |_| request(0, Op::Write, draw(200_000), draw(40) as u32);
+        let requests: Vec<Request> = (0..3000).map(one).collect();
+        let counted = Spans::of(requests.iter()).distinct::<PAGE_SECTORS>();
+        assert_eq!(distinct_pages(requests.iter()), counted);
+        let far = |request: &Request| Request { sector: request.sector + (1 << 50), ..*request };
+        assert_eq!(distinct_pages(requests.iter().map(far).collect::<Vec<_>>().iter()), counted);
     }
 
     #[test]

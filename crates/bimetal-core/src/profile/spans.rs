@@ -3,6 +3,7 @@
 //! Between two neighbouring starts or ends, every sector is hit once by each open request. So time and memory depend on
 //! the number of requests, not on their sizes or on the disk's.
 
+use super::{InTurn, Join};
 use crate::request::Request;
 
 /// Starts and ends of requests in sectors, each in order.
@@ -17,11 +18,10 @@ impl Spans {
     pub fn of<'a>(requests: impl Iterator<Item = &'a Request>) -> Self {
         let mut spans = Self::default();
         requests.for_each(|request| spans.push(request));
-        spans.sort();
-        spans
+        spans.sorted(&InTurn)
     }
 
-    /// Adds a request, which covers nothing if it has no sectors. Afterwards the spans must be [sorted](Self::sort).
+    /// Adds a request, which covers nothing if it has no sectors. Afterwards the spans must be [sorted](Self::sorted).
     pub fn push(&mut self, request: &Request) {
         if request.sectors > 0 {
             self.starts.push(request.sector);
@@ -29,17 +29,18 @@ impl Spans {
         }
     }
 
-    /// Sorts starts and ends.
-    pub fn sort(&mut self) {
-        self.starts.sort_unstable();
-        self.ends.sort_unstable();
+    /// With starts and ends in order.
+    pub fn sorted(mut self, join: &impl Join) -> Self {
+        join.join(|| self.starts.sort_unstable(), || self.ends.sort_unstable());
+        self
     }
 
     /// The spans of several sets together.
     pub fn merged(parts: impl IntoIterator<Item = Self>) -> Self {
         let merge = |parts: Vec<Vec<u64>>| {
-            let mut all = parts.concat();
-            drop(parts);
+            let mut parts = parts.into_iter().filter(|part| !part.is_empty());
+            let mut all = parts.next().unwrap_or_default();
+            parts.for_each(|part| all.extend(part));
             // The stable sort finds parts that are already in order.
             all.sort();
             all

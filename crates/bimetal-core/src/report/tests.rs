@@ -2,6 +2,7 @@ use super::*;
 use crate::chip;
 use crate::media::{Faults, SimMedia, SimRegion};
 use crate::replay::{Plan, run, to_the_end};
+use crate::request::Op;
 use crate::scheme::{RegionShape, Shape, build};
 
 fn writes(count: u64) -> Vec<Request> {
