@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bimetal_core::profile::{CurvePlan, Profile};
+use bimetal_core::profile::CurvePlan;
 use bimetal_core::request::Request;
 use bimetal_core::trace::contract::TableColumn;
 use bimetal_core::trace::{self, Action, DeviceChoice, Options, TimeUnit, TraceError};
