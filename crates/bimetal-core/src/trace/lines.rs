@@ -86,36 +86,33 @@ impl<'a> Fields<'a> {
         self.optional().ok_or_else(|| Fault::missing(field))
     }
 
-    /// The next field if it is a whole number right before a comma or the end, as nearly all numbers are, and the
-    /// fields after it. Nothing has to search for the comma.
-    #[inline]
-    fn number(&self) -> Option<(u64, Option<&'a [u8]>)> {
+    /// The next field if it is a whole number right before a comma or the end, as nearly all numbers are: nothing has
+    /// to search for the comma. Otherwise no field is taken.
+    #[inline(always)]
+    fn number(&mut self) -> Option<u64> {
         let rest = self.rest.filter(|_| self.commas)?;
         let (value, digits) = atoi_simd::parse_prefix_pos::<u64, false>(rest).ok()?;
-        match rest.get(digits) {
-            None => Some((value, None)),
-            Some(b',') => Some((value, Some(&rest[digits + 1..]))),
-            Some(_) => None,
-        }
+        self.rest = match rest.get(digits) {
+            None => None,
+            Some(b',') => Some(&rest[digits + 1..]),
+            Some(_) => return None,
+        };
+        Some(value)
     }
 
     /// The next field as a whole number.
     #[inline]
     pub fn whole(&mut self, field: &'static str) -> Parsed<u64> {
-        if let Some((value, rest)) = self.number() {
-            self.rest = rest;
-            return Ok(value);
-        }
-        whole(self.next(field)?, field)
+        self.number().map_or_else(|| whole(self.next(field)?, field), Ok)
     }
 
     /// The next field, a number of 512-byte sectors, in bytes.
     #[inline]
     pub fn sectors(&mut self, field: &'static str) -> Parsed<u64> {
-        let text = self.next(field)?;
-        let sectors = whole(text, field)?;
+        let sectors = self.whole(field)?;
         if sectors > MAX_BYTES / SECTOR_BYTES {
-            return Err(Fault::field(ErrorKind::Range, field, "lies beyond 2^63 bytes", text));
+            let text = sectors.to_string();
+            return Err(Fault::field(ErrorKind::Range, field, "lies beyond 2^63 bytes", text.as_bytes()));
         }
         Ok(sectors * SECTOR_BYTES)
     }
@@ -123,13 +120,10 @@ impl<'a> Fields<'a> {
     /// The next field as a time in nanoseconds.
     #[inline]
     pub fn time(&mut self, field: &'static str, unit: TimeUnit) -> Parsed<u64> {
-        if let Some((value, rest)) = self.number()
-            && let Ok(ns) = time_of_whole(value, field, unit)
-        {
-            self.rest = rest;
-            return Ok(ns);
+        match self.number() {
+            Some(value) => time_of_whole(value, field, unit),
+            None => time(self.next(field)?, field, unit),
         }
-        time(self.next(field)?, field, unit)
     }
 
     /// The next field as `R`, `W`, `Read` or `Write`, in any case.
