@@ -50,13 +50,28 @@ impl<D: Copy> PageMerge<D> {
     /// the source.
     #[inline]
     pub fn fill(&mut self, data: D, from: u32, first: u32, sectors: u32) {
+        self.fill_with(from, first, sectors, || Some(data));
+    }
+
+    /// The same with a source that is read only if a sector is not covered yet. `None` is a source without data.
+    #[inline]
+    pub fn fill_with(&mut self, from: u32, first: u32, sectors: u32, read: impl FnOnce() -> Option<D>) {
         let wanted = mask(first, sectors);
-        let mut gaps = wanted & !self.covered;
-        self.covered |= wanted;
-        if gaps == wanted && sectors > 0 {
-            self.parts.push(Part { data, from, to: first, sectors });
+        let gaps = wanted & !self.covered;
+        if gaps == 0 {
             return;
         }
+        let Some(data) = read() else { return };
+        self.covered |= wanted;
+        if gaps == wanted {
+            self.parts.push(Part { data, from, to: first, sectors });
+        } else {
+            self.fill_gaps(data, from, first, gaps);
+        }
+    }
+
+    /// Adds the sectors `gaps` of a source whose sector `from` becomes sector `first`.
+    fn fill_gaps(&mut self, data: D, from: u32, first: u32, mut gaps: u128) {
         while gaps != 0 {
             let to = gaps.trailing_zeros();
             let run = (gaps >> to).trailing_ones();
@@ -79,7 +94,10 @@ mod tests {
         let parts: Vec<_> = merge.parts().iter().map(|part| (part.data, part.from, part.to, part.sectors)).collect();
         assert_eq!(parts, [('n', 0, 2, 3), ('m', 9, 6, 1), ('o', 0, 0, 2), ('o', 5, 5, 1), ('o', 7, 7, 1)]);
         assert_eq!((merge.sectors(), merge.covers(0, 8), merge.covers(7, 2)), (8, true, false));
+        merge.fill_with(0, 0, 128, || None);
+        assert_eq!(merge.sectors(), 8, "a source without data covers nothing");
         merge.fill('x', 0, 0, 128);
+        merge.fill_with(0, 5, 9, || unreachable!("there is no gap"));
         assert_eq!(merge.sectors(), 128);
     }
 }

@@ -38,8 +38,9 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
     /// The physical page of a logical page, or `None` if the page is not in the region.
     fn lookup(&self, logical: u32) -> Option<Ppa>;
 
-    /// Invalidates the copy of a logical page, and forgets its place outside of the region.
-    fn invalidate(&mut self, logical: u32);
+    /// Invalidates the copy of a logical page, and forgets its place outside of the region. Returns whether there was a
+    /// copy.
+    fn invalidate(&mut self, logical: u32) -> bool;
 
     /// The place outside of the region that [`Self::put_elsewhere`] gave a logical page.
     #[inline(always)]

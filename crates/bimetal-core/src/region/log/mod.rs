@@ -406,8 +406,8 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     }
 
     #[inline(always)]
-    fn invalidate(&mut self, logical: u32) {
-        self.forget(logical);
+    fn invalidate(&mut self, logical: u32) -> bool {
+        self.forget(logical).is_some()
     }
 
     #[inline(always)]

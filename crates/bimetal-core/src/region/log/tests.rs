@@ -61,7 +61,7 @@ fn the_victim_has_the_fewest_valid_pages_and_its_pages_are_found_again() {
     (0..16).for_each(|logical| write(&mut media, &mut log, logical));
     assert!(!log.collect_victim(&mut media, 0), "full blocks of valid pages cannot be collected");
     // Die 0 has pages 0, 2, 4, 6 in block 0 and 8, 10, 12, 14 in block 2.
-    [2, 8, 12].into_iter().for_each(|logical| log.invalidate(logical));
+    [2, 8, 12].into_iter().for_each(|logical| _ = log.invalidate(logical));
     assert!(log.collect_victim(&mut media, 0));
     let moved: Vec<_> = [10, 14].map(|logical| place(&log, logical)).into();
     assert_eq!((moved, place(&log, 4), log.copied_pages()), (vec![(4, 0), (4, 1)], (0, 2), 2));

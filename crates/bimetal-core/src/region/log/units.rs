@@ -307,8 +307,8 @@ mod tests {
                 let logical = draw(logical_pages);
                 match draw(10) {
                     0 => (0..draw(20)).for_each(|_| write(&mut media, &mut space, logical)),
-                    1 => space.invalidate(logical),
-                    2 => (0..40.min(logical)).for_each(|page| space.invalidate(page)),
+                    1 => _ = space.invalidate(logical),
+                    2 => (0..40.min(logical)).for_each(|page| _ = space.invalidate(page)),
                     _ => write(&mut media, &mut space, logical),
                 }
                 if step % 50 == 0 {

@@ -68,16 +68,14 @@ fn complete<D: Copy>(
     while first < start + sectors {
         let number = first / page_sectors;
         let end = ((number + 1) * page_sectors).min(start + sectors);
-        if !merge.covers(first - start, end - first) {
+        merge.fill_with(first % page_sectors, first - start, end - first, || {
             let data = match *last {
                 Some((known, data)) if known == number => data,
                 _ => read(number),
             };
             *last = Some((number, data));
-            if let Some(data) = data {
-                merge.fill(data, first % page_sectors, first - start, end - first);
-            }
-        }
+            data
+        });
         first = end;
     }
 }
@@ -268,10 +266,12 @@ impl Pair {
             if let Some(host) = host {
                 merge.fill(host.data, host.from, host.to, host.sectors);
             }
-            complete(&mut merge, (start, page_sectors), slow_sectors, &mut last, |number| {
-                let ppa = self.slow.lookup(base + number)?;
-                Some(media.read(self.slow.region(), ppa, Cause::MigrateUp))
-            });
+            if host.is_none_or(|host| host.sectors < page_sectors) {
+                complete(&mut merge, (start, page_sectors), slow_sectors, &mut last, |number| {
+                    let ppa = self.slow.lookup(base + number)?;
+                    Some(media.read(self.slow.region(), ppa, Cause::MigrateUp))
+                });
+            }
             if !merge.parts().is_empty() {
                 let cause = if host.is_some() { Cause::Host } else { Cause::MigrateUp };
                 self.fast.write(media, slot, part, merge.parts(), cause);
@@ -283,12 +283,8 @@ impl Pair {
     /// Drops the slow SSD's data of a page; returns whether there were any.
     fn forget_slow(&mut self, page: u32) -> bool {
         let per_page = self.slow_per_page();
-        let mut had = false;
-        for logical in page * per_page..(page + 1) * per_page {
-            had |= self.slow.lookup(logical).is_some();
-            self.slow.invalidate(logical);
-        }
-        had
+        let pages = page * per_page..(page + 1) * per_page;
+        pages.fold(false, |had, logical| self.slow.invalidate(logical) | had)
     }
 
     /// Writes host data to a page of the slow SSD, which has room for them.
@@ -384,7 +380,7 @@ impl Pair {
             Some(slot) => covered.for_each(|part| self.fast.invalidate(slot, part)),
             None => {
                 let base = span.page * self.slow_per_page();
-                covered.for_each(|part| self.slow.invalidate(base + part));
+                covered.for_each(|part| _ = self.slow.invalidate(base + part));
             }
         }
         whole

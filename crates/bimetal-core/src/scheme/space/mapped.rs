@@ -108,8 +108,8 @@ impl Space for MappedSpace {
     }
 
     #[inline(always)]
-    fn invalidate(&mut self, logical: u32) {
-        either!(self, space => space.invalidate(logical));
+    fn invalidate(&mut self, logical: u32) -> bool {
+        either!(self, space => space.invalidate(logical))
     }
 
     #[inline(always)]

@@ -75,7 +75,7 @@ impl<M: Media, S: Space> Scheme<M> for OneRegion<S> {
             }
             Op::Trim => {
                 let whole = geometry.spans(request).filter(|span| span.sectors == page_sectors);
-                whole.for_each(|span| self.0.invalidate(span.page));
+                whole.for_each(|span| _ = self.0.invalidate(span.page));
             }
         }
     }

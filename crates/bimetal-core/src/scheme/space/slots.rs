@@ -144,7 +144,7 @@ impl Slots {
         let page = std::mem::replace(&mut self.pages[slot as usize], FREE);
         let taken = self.index.remove(page);
         debug_assert_eq!(taken, Some(slot));
-        (0..self.flash_pages).for_each(|part| self.space.invalidate(slot * self.flash_pages + part));
+        (0..self.flash_pages).for_each(|part| self.invalidate(slot, part));
         self.free.push(slot);
     }
 
@@ -168,6 +168,7 @@ impl Slots {
     }
 
     /// Invalidates flash page `part` of a slot.
+    #[inline]
     pub fn invalidate(&mut self, slot: u32, part: u32) {
         self.space.invalidate(slot * self.flash_pages + part);
     }

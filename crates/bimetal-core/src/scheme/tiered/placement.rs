@@ -70,7 +70,7 @@ impl<S: Space> Tiers<S> {
     #[inline]
     pub(super) fn drop_slot(&mut self, unit: u32, slot: u32) {
         match &mut self.index {
-            None => self.slow.invalidate(unit),
+            None => _ = self.slow.invalidate(unit),
             Some(index) => index.unlink(unit, slot),
         }
         self.fast.clear(slot);
