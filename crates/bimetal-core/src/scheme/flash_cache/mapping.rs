@@ -214,13 +214,12 @@ impl Mapping {
         prefetch_index::prefetch_index(&self.present, page as usize / 64);
     }
 
-    /// Prefetches the index entry of a logical page.
+    /// Prefetches the data of the slot that a logical page probably has.
     #[inline]
-    pub fn prefetch_slot(&self, page: u32) -> Option<u32> {
-        let slot = self.slots.lookup(page)?;
-        self.slots.prefetch_entry(slot);
-        prefetch_index::prefetch_index(&self.held, slot as usize);
-        Some(slot)
+    pub fn prefetch_slot(&self, page: u32) {
+        if let Some(slot) = self.slots.prefetch_slot(page) {
+            prefetch_index::prefetch_index(&self.held, slot as usize);
+        }
     }
 
     /// Prefetches the state that is dropped with a cached page: its index entry and its slot.

@@ -396,13 +396,10 @@ impl Pair {
     /// Brings the further data for an access to a page into the processor's cache.
     #[inline]
     pub fn prefetch_place(&self, page: u32) {
-        match self.slot(page) {
-            Some(slot) => {
-                self.fast.prefetch_entry(slot);
-                self.recency.prefetch(slot);
-            }
-            None => self.slow.prefetch_page(page * self.slow_per_page()),
+        if let Some(slot) = self.fast.prefetch_slot(page) {
+            self.recency.prefetch(slot);
         }
+        self.slow.prefetch_page(page * self.slow_per_page());
     }
 
     /// Bytes of the tables in a controller: maps, and two neighbours of each slot in the order of writes.
