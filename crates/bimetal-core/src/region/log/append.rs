@@ -25,8 +25,10 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         parts: &[Part<M::Data>],
         cause: Cause,
     ) {
-        self.make_room(media, die, stream);
-        let (block, page) = self.next_page(media, die, stream);
+        if self.blocks.needs_block(die, stream) {
+            self.make_room(media, die, stream);
+        }
+        let (block, page) = self.blocks.next_page(die, stream);
         let page = self.table.geometry().ppa(block, page);
         self.table.assign(logical, page);
         self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, 1);
@@ -37,8 +39,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
     }
 
-    /// Makes sure that an erased block is available if the stream's next page needs one.
-    #[inline]
+    /// Opens a block for the next page of a stream whose block is full, collecting first where erased blocks are short.
+    /// A separate function, to keep the path of most pages short.
+    #[inline(never)]
     fn make_room<M: Media>(&mut self, media: &mut M, lane: u32, stream: usize) {
         // Copying a victim may already have opened a block of the stream.
         while self.blocks.needs_block(lane, stream) {
@@ -47,7 +50,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
                 None => self.is_short(lane) && self.collect_victim(media, lane),
             };
             if !collected {
-                return;
+                return self.open_block(media, lane, stream);
             }
         }
     }
