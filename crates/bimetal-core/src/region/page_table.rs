@@ -21,6 +21,9 @@ const NONE: u32 = u32::MAX;
 /// Number of pages whose validity fits in one word of the bitmap.
 const WORD: usize = u64::BITS as usize;
 
+/// Number of owners in a cache line of 64 bytes.
+const OWNERS_PER_LINE: usize = 16;
+
 /// Old places of pages that are moved together.
 #[derive(Debug)]
 pub struct Run {
@@ -184,6 +187,10 @@ impl PageTable {
     #[inline]
     pub fn move_run(&mut self, pages: ValidWord, to: Ppa, room: u32, run: &mut Run) {
         let ValidWord { base, bits } = pages;
+        // The next word's owners follow, and they were written long ago.
+        for owner in (base + WORD..base + 2 * WORD).step_by(OWNERS_PER_LINE) {
+            prefetch_index::prefetch_index(&self.owner, owner);
+        }
         let mut rest = bits;
         let mut owners = [0; WORD];
         let sources = &self.owner[base..base + WORD];
