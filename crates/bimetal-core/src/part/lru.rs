@@ -65,6 +65,13 @@ impl Lists {
         (last != NONE).then_some(last)
     }
 
+    /// The index behind another one in its list.
+    #[inline]
+    pub fn after(&self, index: u32) -> Option<u32> {
+        let next = self.links[index as usize].next;
+        (next != NONE).then_some(next)
+    }
+
     /// Appends an index that is in no list to a list.
     #[inline]
     pub fn push_back(&mut self, list: usize, index: u32) {
@@ -112,10 +119,7 @@ impl Lists {
 
     /// The indices of a list from front to back.
     pub fn iter(&self, list: usize) -> impl Iterator<Item = u32> + '_ {
-        std::iter::successors(self.front(list), |&index| {
-            let next = self.links[index as usize].next;
-            (next != NONE).then_some(next)
-        })
+        std::iter::successors(self.front(list), |&index| self.after(index))
     }
 
     /// Checks that every list leads from its first index to its last and back, and that no index is in two lists.

@@ -332,12 +332,16 @@ impl Pair {
         self.prefetch_oldest();
     }
 
-    /// Brings the data that the next demotion changes into the processor's cache: its page was written long ago.
+    /// Brings the data that the next demotion changes into the processor's cache, and the slot of the one after it: their
+    /// pages were written long ago.
     #[inline]
     fn prefetch_oldest(&self) {
-        if let Some(slot) = self.recency.front(BY_RECENCY) {
-            self.prefetch_page(self.fast.page_of(slot));
-            self.fast.prefetch_entry(slot);
+        let Some(slot) = self.recency.front(BY_RECENCY) else { return };
+        self.prefetch_page(self.fast.page_of(slot));
+        self.fast.prefetch_entry(slot);
+        if let Some(next) = self.recency.after(slot) {
+            self.recency.prefetch(next);
+            self.fast.prefetch_page_of(next);
         }
     }
 
