@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use bimetal_papers::Reproduction;
 use bimetal_papers::catalogue::PaperItem;
 use bimetal_study::advise::answer::Answer;
 use bimetal_study::catalogue::{ChipItem, DeviceItem, DriveItem, FormatItem, SchemeItem, WorkloadItem};
@@ -28,7 +29,7 @@ pub struct Output {
 
 /// Every output with a schema. Columns of a sweep depend on its study, so only their types are known. Lines of the file
 /// with saved results have another form.
-pub const OUTPUTS: [Output; 14] = [
+pub const OUTPUTS: [Output; 15] = [
     Output { name: "compare", schema: of::<Comparison> },
     Output { name: "replay", schema: of::<Comparison> },
     Output { name: "diff", schema: of::<Diff> },
@@ -36,6 +37,7 @@ pub const OUTPUTS: [Output; 14] = [
     Output { name: "profile", schema: of::<Profiled> },
     Output { name: "sweep", schema: of::<Vec<BTreeMap<String, Cell<'static>>>> },
     Output { name: "sweep-results", schema: of::<Row> },
+    Output { name: "paper", schema: of::<Reproduction> },
     Output { name: "list-schemes", schema: of::<Vec<SchemeItem>> },
     Output { name: "list-chips", schema: of::<Vec<ChipItem>> },
     Output { name: "list-drives", schema: of::<Vec<DriveItem>> },

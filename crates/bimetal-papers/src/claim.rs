@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use bimetal_study::figure::Plot;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The reproduction of one table or figure.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figure {
     /// Name of the paper on the command line.
     pub paper: &'static str,
@@ -31,7 +32,7 @@ pub struct Figure {
 }
 
 /// A claim of a paper, and its verdict.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Claim {
     /// Name of the paper on the command line.
     pub paper: &'static str,
@@ -59,7 +60,7 @@ pub struct Claim {
 }
 
 /// Kind of generated traces that stand in for the paper's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StandIn {
     /// The original stand-ins, made only from published facts about the traces.
@@ -91,7 +92,7 @@ pub fn primary<'a>(claims: &[&'a Claim]) -> Vec<&'a Claim> {
 }
 
 /// Kind of statement of a claim. Kinds are counted separately, because only results are about a scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// The paper reports a behaviour of a scheme, which is or is not reproduced here.
@@ -121,7 +122,7 @@ impl Kind {
 }
 
 /// Whether a claim held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub enum Verdict {
     /// It held.
     #[serde(rename = "held")]

@@ -200,7 +200,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The JSON output of `bimetal paper`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Reproduction {
     /// Version of this program.
     pub bimetal: &'static str,
@@ -218,7 +218,7 @@ pub struct Reproduction {
 }
 
 /// A paper's claims of one kind by verdict, on one kind of stand-ins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Score {
     /// Name of the paper.
     pub paper: &'static str,

@@ -2,12 +2,13 @@
 //!
 //! The diagram in a report and the table come from the same points.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::number::plain;
 
 /// One diagram.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Plot {
     /// Its title, which is unique within a figure.
     pub title: String,
@@ -76,7 +77,7 @@ impl Plot {
 }
 
 /// How points are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PlotKind {
     /// Marks joined by lines.
@@ -92,7 +93,7 @@ pub enum PlotKind {
 }
 
 /// An axis.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Axis {
     /// The quantity with its unit: `SLC (MiB)`.
     pub label: String,
@@ -113,18 +114,28 @@ impl Axis {
 }
 
 /// Points that belong together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Series {
     /// The label in the legend.
     pub name: String,
     /// The source of the points.
     pub origin: Origin,
-    /// The points, from left to right.
+    /// The points, from left to right: positions, which are numbers or names, and values.
+    #[schemars(with = "Vec<(Position, Option<f64>)>")]
     pub points: Points,
 }
 
+/// The horizontal position of a point in JSON.
+#[derive(JsonSchema)]
+#[schemars(inline, untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum Position {
+    Number(f64),
+    Name(String),
+}
+
 /// The source of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// This program.
