@@ -32,13 +32,15 @@ from bimetal._errors import (
     WorkloadError,
 )
 from bimetal._own import OwnScheme, Region, Shape, check_scheme
-from bimetal._papers import Axis, Claim, Figure, Plot, Reproduction, Score, Series, paper
+from bimetal._papers import Figure, Plot, Reproduction, paper
 from bimetal._records import (
     Adaptation,
     Addresses,
     ArrivalProfile,
+    Axis,
     Chip,
     Choice,
+    Claim,
     DeviceSource,
     DiskFacts,
     DiskRow,
@@ -78,7 +80,9 @@ from bimetal._records import (
     Responses,
     ResponseTimes,
     Scheme,
+    Score,
     Sensitivity,
+    Series,
     SizeClass,
     SlcMode,
     Speed,

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from bimetal import _core
+from bimetal import _core, _records
 from bimetal._errors import BimetalError, SettingError
-from bimetal._record import OMITTED, Record
+from bimetal._records import Claim
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
 from bimetal._trace import Trace, call
 
@@ -22,89 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Score(Record):
-    """A paper's claims of one kind by verdict."""
-
-    #: Name of the paper.
-    paper: str
-    #: ``result``, ``arithmetic``, ``generator`` or ``ours``.
-    kind: str
-    #: Generated traces that stand in for the paper's: the ``first``, or ``calibrated`` ones.
-    stand_in: str
-    #: Claims that held.
-    held: int
-    #: Claims that did not hold.
-    not_held: int
-    #: Claims that cannot be judged here.
-    not_judged: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Claim(Record):
-    """A claim of a paper, and the result here."""
-
-    #: Name of the paper.
-    paper: str
-    #: Name of the figure.
-    figure: str
-    #: Acceptance target of the specification to which the claim belongs.
-    target: str | None
-    #: ``result``: the behaviour of a scheme. ``arithmetic``: a calculation, which cannot fail once it is correct.
-    #: ``generator``: a generated trace compared with its published figures. ``ours``: not in the paper.
-    kind: str
-    #: Generated traces that stand in for the paper's: the ``first``, or ``calibrated`` ones, which are fitted to the
-    #: paper's results for its baselines.
-    stand_in: str
-    #: The claim.
-    claim: str
-    #: The paper's figure, with the tolerance within which the claim holds.
-    expected: str
-    #: The figure measured here.
-    measured: str
-    #: ``held``, ``not held`` or ``not judged``.
-    verdict: str
-    #: Reason for the verdict.
-    reason: str
-    #: Name of the user's trace, if the claim was judged on that instead of the paper's traces.
-    trace: str | None = dataclasses.field(default=None, metadata=OMITTED)
-
-
-@dataclasses.dataclass(frozen=True)
-class Axis(Record):
-    """An axis."""
-
-    #: Its quantity, with the unit.
-    label: str
-    #: Whether equal distances are equal ratios.
-    logarithmic: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Series(Record):
-    """The points of one line or group."""
-
-    #: Name of the series.
-    name: str
-    #: Source: ``measured`` here, or ``paper``.
-    origin: str
-    #: Positions (numbers or names) and values.
-    points: tuple[tuple[float | str, float | None], ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Plot(Record):
+class Plot(_records.Plot):
     """One diagram, as data."""
-
-    #: Title.
-    title: str
-    #: ``lines``, ``marks``, ``bars`` or ``stacked_bars``.
-    kind: str
-    #: The horizontal axis.
-    x: Axis
-    #: The vertical axis.
-    y: Axis
-    #: The series, in the order of the legend.
-    series: tuple[Series, ...]
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """Draw the diagram."""
@@ -114,41 +33,17 @@ class Plot(Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class Figure(Record):
+class Figure(_records.Figure):
     """The reproduction of one table or figure."""
 
-    #: Name of the paper.
-    paper: str
-    #: Name of the figure.
-    figure: str
-    #: Title, in a line.
-    title: str
-    #: Generated traces that stand in for the paper's.
-    stand_in: str
-    #: The experiment, and the point of the figure.
-    caption: str
     #: The diagrams; none if the paper only has numbers.
     plots: tuple[Plot, ...]
-    #: Commands that repeat every point.
-    commands: tuple[str, ...]
-    #: Name of the user's trace, if the figure is about that instead of the paper's traces.
-    trace: str | None = dataclasses.field(default=None, metadata=OMITTED)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Reproduction(Record):
+class Reproduction(_records.Reproduction):
     """Figures and claims: the object that ``bimetal paper --json`` writes."""
 
-    #: Version of Bimetal.
-    bimetal: str
-    #: ``quick`` or ``full``.
-    scale: str
-    #: The user's traces, by the names of the traces that they replace.
-    traces: dict[str, str]
-    #: Claims by kind and verdict, for each paper.
-    scoreboard: tuple[Score, ...]
-    #: Every claim, in the order of the figures.
-    claims: tuple[Claim, ...]
     #: The figures.
     figures: tuple[Figure, ...]
 
