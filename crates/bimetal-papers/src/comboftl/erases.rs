@@ -92,8 +92,8 @@ pub(super) fn fig15(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         )
         .unless(
             "with either, small hot data never reach MLC: only what lies between differs, and that is little; on \
-             `mixture` with a tenth of the bytes warm (`warm_share=0.1`) it is -0.155 on Phone, with a fiftieth (0.02) \
-             -0.035",
+             the calibrated stand-ins with fewer warm data (`warm_share` 0.1, 0.1 and 0.2, on IOzone with `large_kib=64`) it \
+             is -0.155; -0.155; -0.188",
         )
         .unless_calibrated(TIME_FOLLOWS_ERASES_8),
         Finding::fact(

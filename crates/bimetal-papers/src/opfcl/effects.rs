@@ -316,7 +316,8 @@ fn erase_findings(of: &Erases, sweep: &Sweep) -> Vec<Finding> {
                     "where copies begin depends on how recent repeated requests are, and RW-FCL's on r: with \
                      `popular_share=1` it is 0.92 and 1.04 on MSN, with r fixed at 1/2 (`initial_read_percent=50`, no \
                      period ends) 1.09 and 1.02 on Exchange, with `settled=true` and `popularity=0` as well 1.01 and \
-                     1.08 on Home; on Financial 1.27 and 1.21 with `popular_share=1` and `popularity=0`",
+                     1.08 on Home; on Financial 1.27 and 1.21 with `popular_share=1` and `popularity=0`, and 1.23 and \
+                     1.20 with a working set a quarter smaller, too (`used=180MiB`)",
                 )
                 .fitted(),
             Finding::fact(of.sharp, "from 1.5, FP-FCL and RW-FCL", from_70.iter().all(|&by| by >= 1.5), both(from_70))
