@@ -108,6 +108,16 @@ class ArrivalProfile(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Axis(Record):
+    """An axis."""
+
+    #: The quantity with its unit: ``SLC (MiB)``.
+    label: str
+    #: Whether the scale is logarithmic.
+    logarithmic: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Change(Record):
     """A figure in both files."""
 
@@ -213,6 +223,34 @@ class Choice(Record):
     meets: bool
     #: The command that repeats its figures; none if no command can read the trace.
     command: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim(Record):
+    """A claim of a paper, and its verdict."""
+
+    #: Name of the paper on the command line.
+    paper: str
+    #: Name of the figure on the command line.
+    figure: str
+    #: The acceptance target of the specification to which it belongs, such as ``T20``.
+    target: str | None
+    #: Kind of statement: ``result``, ``arithmetic``, ``generator`` or ``ours``.
+    kind: str
+    #: The stand-ins of the paper's traces on which it was judged: ``first`` or ``calibrated``.
+    stand_in: str
+    #: The claim in a few words.
+    claim: str
+    #: The paper's value, with the tolerance within which the claim counts as held.
+    expected: str
+    #: The measured value.
+    measured: str
+    #: Whether it held: ``held``, ``not held`` or ``not judged``.
+    verdict: str
+    #: Reason for the verdict, in a line.
+    reason: str
+    #: The user's trace, if it was judged on that instead of the paper's traces.
+    trace: str | None = dataclasses.field(default=None, metadata=OMITTED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -411,6 +449,28 @@ class Faults(Record):
     blocks_replaced: int
     #: Failures without a replacement block: a real device would be read-only from the first on.
     failures_unreplaced: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure(Record):
+    """The reproduction of one table or figure."""
+
+    #: Name of the paper on the command line.
+    paper: str
+    #: Name of the figure on the command line, such as ``fig8a``.
+    figure: str
+    #: One-line description of its content.
+    title: str
+    #: The stand-ins of the paper's traces in this run: ``first`` or ``calibrated``.
+    stand_in: str
+    #: The experiment and remarks on its results, in a few sentences.
+    caption: str
+    #: The diagrams; none if the paper has only numbers.
+    plots: tuple[Plot, ...]
+    #: Commands that repeat every point.
+    commands: tuple[str, ...]
+    #: The user's trace, if the figure is about that instead of the paper's traces.
+    trace: str | None = dataclasses.field(default=None, metadata=OMITTED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -708,6 +768,22 @@ class Parameter(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Plot(Record):
+    """One diagram."""
+
+    #: Its title, which is unique within a figure.
+    title: str
+    #: How points are drawn: ``lines``, ``marks``, ``front``, ``bars`` or ``stacked_bars``.
+    kind: str
+    #: The horizontal axis.
+    x: Axis
+    #: The vertical axis.
+    y: Axis
+    #: The series, in the order of the legend.
+    series: tuple[Series, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Preset(Record):
     """A device preset."""
 
@@ -857,6 +933,25 @@ class ReplayFacts(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Reproduction(Record):
+    """The JSON output of ``bimetal paper``."""
+
+    #: Version of this program.
+    bimetal: str
+    #: ``quick`` or ``full``.
+    scale: str
+    #: File names of the user's traces, by the names of the traces that they replace.
+    traces: dict[str, str]
+    #: Claims by kind and verdict, for each paper: first on calibrated stand-ins, if there are any, then on the first
+    #: ones.
+    scoreboard: tuple[Score, ...]
+    #: Every claim, in the order of the figures.
+    claims: tuple[Claim, ...]
+    #: The figures.
+    figures: tuple[Figure, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class ResponseTimes(Record):
     """Responses of reads and writes, in microseconds."""
 
@@ -1000,6 +1095,25 @@ class SchemeDiff(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Score(Record):
+    """A paper's claims of one kind by verdict, on one kind of stand-ins."""
+
+    #: Name of the paper.
+    paper: str
+    #: Kind of claims: ``result``, ``arithmetic``, ``generator`` or ``ours``.
+    kind: str
+    #: The stand-ins on which they were judged; the calibrated group includes claims in which no calibrated stand-in is
+    #: involved: ``first`` or ``calibrated``.
+    stand_in: str
+    #: Claims that held.
+    held: int
+    #: Claims that did not hold.
+    not_held: int
+    #: Claims that cannot be judged here.
+    not_judged: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Sensitivity(Record):
     """Changes of the answer with the prices of a kind of parts."""
 
@@ -1007,6 +1121,18 @@ class Sensitivity(Record):
     kind: str
     #: Steps from a quarter of the prices to four times the prices.
     steps: tuple[PriceStep, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Series(Record):
+    """Points that belong together."""
+
+    #: The label in the legend.
+    name: str
+    #: The source of the points: ``measured`` or ``paper``.
+    origin: str
+    #: The points, from left to right: positions, which are numbers or names, and values.
+    points: tuple[tuple[float | str, float | None], ...]
 
 
 @dataclasses.dataclass(frozen=True)

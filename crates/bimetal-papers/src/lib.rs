@@ -224,7 +224,7 @@ pub struct Score {
     pub paper: &'static str,
     /// Kind of claims.
     pub kind: Kind,
-    /// The stand-ins on which they were judged. The calibrated group includes claims in which no calibrated stand-in is
+    /// The stand-ins on which they were judged; the calibrated group includes claims in which no calibrated stand-in is
     /// involved.
     pub stand_in: StandIn,
     /// Claims that held.
