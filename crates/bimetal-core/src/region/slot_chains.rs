@@ -94,13 +94,16 @@ impl SlotChains {
         prefetch_index::prefetch_index(&self.heads, self.chain(unit));
     }
 
-    /// Prefetches the link of the first slot of a unit's chain, whose head is already in the processor's cache. Returns
-    /// the slot, which holds the unit if any slot does, except in a long chain.
+    /// The first slot of a unit's chain: mostly the slot that holds the unit, if there is one.
     #[inline]
-    pub fn prefetch_first(&self, unit: u32) -> Option<u32> {
-        let slot = self.heads[self.chain(unit)].checked_sub(1)?;
+    pub fn first(&self, unit: u32) -> Option<u32> {
+        self.heads[self.chain(unit)].checked_sub(1)
+    }
+
+    /// Prefetches the link from a slot to the next one into the processor's cache.
+    #[inline]
+    pub fn prefetch_link(&self, slot: u32) {
         prefetch_index::prefetch_index(&self.next, slot as usize);
-        Some(slot)
     }
 
     #[inline]

@@ -87,9 +87,10 @@ impl SlotIndex {
     #[inline]
     pub fn prefetch_slot(&self, slots: &SlotTable, unit: u32) {
         if self.contains(unit)
-            && let Some(slot) = self.chains.prefetch_first(unit)
+            && let Some(slot) = self.chains.first(unit)
         {
             slots.prefetch(slot);
+            self.chains.prefetch_link(slot);
         }
     }
 }

@@ -196,15 +196,16 @@ impl Slots {
     /// Returns that slot.
     #[inline]
     pub fn prefetch_slot(&self, page: u32) -> Option<u32> {
-        let slot = self.index.prefetch_first(page)?;
+        let slot = self.index.first(page)?;
         self.prefetch_page_of(slot);
         self.prefetch_entry(slot);
         Some(slot)
     }
 
-    /// Prefetches the map entry of a slot into the processor's cache.
+    /// Prefetches a slot's entries in the map and in the index into the processor's cache.
     #[inline]
     pub fn prefetch_entry(&self, slot: u32) {
+        self.index.prefetch_link(slot);
         self.space.prefetch_entry(slot * self.flash_pages);
     }
 
