@@ -7,6 +7,7 @@ use bimetal_core::ledger::Row;
 use bimetal_core::media::{Cause, CellMode, FlashOp};
 use bimetal_core::part::lru::Lists;
 use bimetal_core::part::page_index::PageIndex;
+use bimetal_core::region::slot_chains::SlotChains;
 use bimetal_core::replay::Outcome;
 use bimetal_core::request::{Op, Request};
 
@@ -142,7 +143,7 @@ fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
     let row = &outcome.measured.ledger.rows[0];
     let blocks = outcome.measured.ledger.erases[0].len();
     let slots = (blocks * 64) as u32 / 10 * 9;
-    let (mut index, mut order) = (PageIndex::new(slots), Lists::new(slots as usize, 1));
+    let (mut index, mut order) = (SlotChains::new(slots as usize, u64::from(slots) * 4), Lists::new(slots as usize, 1));
     let mut pages = vec![u32::MAX; slots as usize];
     let mut flash = BareMap::new(slots as usize, blocks * 64, false);
     let moved = [Cause::Gc, Cause::Meta].map(|cause| row.counts.get(FlashOp::Program, cause)).iter().sum();
@@ -162,16 +163,16 @@ fn bare_cache(requests: &[Request], outcome: &Outcome) -> f64 {
                 written.touch(page);
             }
         }
-        let cached = index.get(page);
+        let cached = index.find(page, |slot| pages[slot as usize] == page);
         let slot = cached.or(order.front(0)).unwrap_or(0);
         order.remove(0, slot);
         order.push_back(0, slot);
         if cached.is_none() {
             let old = std::mem::replace(&mut pages[slot as usize], page);
             if old != u32::MAX {
-                index.remove(old);
+                index.unlink(old, slot);
             }
-            index.insert(page, slot);
+            index.link(page, slot);
         }
         if request.op == Op::Read && cached.is_some() {
             sum = sum.wrapping_add(flash.map[slot as usize]);
