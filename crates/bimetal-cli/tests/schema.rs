@@ -121,6 +121,19 @@ fn rows_of_a_sweep_are_as_their_schema_says() {
     holds(&bench, "sweep", &rows);
 }
 
+/// The recorded reproductions are outputs with every kind of figure. The output for a user's trace names this trace.
+#[test]
+fn reproductions_are_as_their_schema_says() {
+    let bench = Bench::new();
+    for recorded in
+        [include_str!("../../../docs/papers/reproduction.json"), include_str!("../../../docs/papers/full-size.json")]
+    {
+        holds(&bench, "paper", &serde_json::from_str(recorded).unwrap());
+    }
+    let trace = bench.small_trace(1000);
+    holds(&bench, "paper", &bench.json(&["paper", "hyssd", "--on", &trace]));
+}
+
 #[test]
 fn lists_are_as_their_schema_says() {
     let bench = Bench::new();
