@@ -266,6 +266,7 @@ impl Pair {
             if let Some(host) = host {
                 merge.fill(host.data, host.from, host.to, host.sectors);
             }
+            // Most writes cover their page. The loop over its slow pages would find nothing to read.
             if host.is_none_or(|host| host.sectors < page_sectors) {
                 complete(&mut merge, (start, page_sectors), slow_sectors, &mut last, |number| {
                     let ppa = self.slow.lookup(base + number)?;
