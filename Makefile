@@ -139,9 +139,18 @@ fuzzers:
 	RUSTFLAGS="--cfg fuzzing" RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/fuzz/instrument $(CARGO) build --quiet --locked \
 		--package bimetal-fuzz --bins --target $(FUZZ_HOST) --target-dir target/fuzz
 
-# Every table and figure of the papers, on shorter traces. The results rewrite the tables of claims in the docs.
+# The rules of the laboratory of the WLAFTL paper that are parameters here (docs/papers/wlaftl-2018.md).
+LABORATORY = wlaftl.threshold_rule=cycles $(foreach scheme,wlaftl wlaftl-static,$(addprefix $(scheme).,\
+	keep_updates=false cycle_time=laps_and_writes max_cycle_time=2 free_blocks=6)) \
+	$(addprefix cftl.,threshold_mode=mean wear_rule=true free_blocks=5) \
+	$(addprefix comboftl.,hot_percent=75 chances_mode=fixed chances=2 early_migration=false boundary_shift=false detection=none)
+
+# Every table and figure of the papers, on shorter traces, and those of WLAFTL by the rules of its laboratory, too. The results rewrite the
+# tables of claims in the docs.
 papers:
 	$(CARGO) run --release --locked --package bimetal-cli -- paper --quick --json docs/papers/reproduction.json
+	$(CARGO) run --release --locked --package bimetal-cli -- paper wlaftl --quick --json docs/papers/wlaftl-laboratory.json \
+		$(addprefix --set ,$(LABORATORY))
 	BIMETAL_UPDATE_DOCS=1 $(CARGO) test --quiet --locked --package bimetal-cli --test reproduction
 
 # The same with traces and devices of the papers' sizes.

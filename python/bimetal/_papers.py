@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bimetal import _core, _records
-from bimetal._errors import BimetalError, SettingError
+from bimetal._device import Settings, settings_text
+from bimetal._errors import BimetalError, BimetalWarning, SettingError
 from bimetal._records import Claim
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
 from bimetal._trace import Trace, call
@@ -99,6 +101,7 @@ def paper(
     quick: bool = False,
     traces: Mapping[str, Trace | str | os.PathLike[str]] | None = None,
     on: Sequence[Trace | str | os.PathLike[str]] = (),
+    set: Settings | None = None,
     jobs: int | None = None,
 ) -> Reproduction:
     """Reproduce the tables and figures of a paper, and judge each claim.
@@ -106,24 +109,43 @@ def paper(
     ``name`` is one of :func:`bimetal.papers`; by default all papers are reproduced. ``figures`` selects figures by the
     beginnings of their names. ``quick`` uses shorter traces: minutes instead of hours. ``traces`` replaces generated
     traces, by name, with your own. With ``on``, the claims that any trace can decide are judged on each of these traces
-    instead, on the paper's devices scaled to the trace. ``jobs`` is the number of replays at once. Ctrl-C ends the
-    reproduction.
+    instead, on the paper's devices scaled to the trace. ``set`` repeats the experiments with other settings:
+    ``{"wlaftl.threshold_rule": "cycles"}`` for a parameter of a scheme or a field of its device, where the figure does
+    not set it itself, and ``{"fin1.footprint": 0.8}`` for a parameter of a generated trace. A setting that changes no
+    replay is a :class:`bimetal.BimetalWarning`. ``jobs`` is the number of replays at once. Ctrl-C ends the reproduction.
     """
     if jobs is not None and jobs < 1:
         raise SettingError(f"`jobs` is {jobs}: it is at least 1")
     names = [figures] if isinstance(figures, str) else list(figures)
     title = "The papers" if name is None else f"Paper {name}"
+    settings = settings_text(set)
     if on:
         if names or quick or traces:
             raise SettingError("`on` excludes `figures`, `quick` and `traces`: no figure of the paper's traces is made")
         judged = [_opened(trace) for trace in on]
-        core = _core.reproduce_on(name, [trace._requests for trace in judged], jobs or 0)
+        core = _core.reproduce_on(name, [trace._requests for trace in judged], settings, jobs or 0)
         papers = [] if name is None else [name]
-        return Reproduction._of(core, title, call("bimetal.paper", *papers, on=[trace.facts.name for trace in judged]))
+        names = [trace.facts.name for trace in judged]
+        return _made(core, title, call("bimetal.paper", *papers, on=names, set=dict(settings) or None))
     own = {key: _opened(trace) for key, trace in (traces or {}).items()}
-    core = _core.reproduce(name, names, quick, [(key, trace._requests) for key, trace in own.items()], jobs or 0)
+    requests = [(key, trace._requests) for key, trace in own.items()]
+    core = _core.reproduce(name, names, quick, requests, settings, jobs or 0)
     given = [argument for argument in (name, names) if argument]
-    return Reproduction._of(core, title, call("bimetal.paper", *given, quick=quick or None))
+    return _made(core, title, call("bimetal.paper", *given, quick=quick or None, set=dict(settings) or None))
+
+
+def _made(core: _core.Reproduction, title: str, command: str) -> Reproduction:
+    """Return the result, and warn of settings without effect."""
+    made = Reproduction._of(core, title, command)
+    for setting in made.settings:
+        if setting.replays == 0:
+            warnings.warn(
+                f"`{setting.of}.{setting.key}={setting.value}` changes no replay: the figures have none of "
+                f"`{setting.of}`, or set `{setting.key}` themselves",
+                BimetalWarning,
+                stacklevel=3,
+            )
+    return made
 
 
 def _opened(trace: Trace | str | os.PathLike[str]) -> Trace:

@@ -88,6 +88,20 @@ class Advice(Record):
 
 
 @dataclasses.dataclass(frozen=True)
+class Applied(Record):
+    """A setting of the user, and where it applied."""
+
+    #: The scheme, or the generated trace.
+    of: str
+    #: A parameter of the scheme, a field of the device in the scheme's replays, or a parameter of the trace.
+    key: str
+    #: The value.
+    value: str
+    #: Number of replays in which it applied.
+    replays: int
+
+
+@dataclasses.dataclass(frozen=True)
 class ArrivalProfile(Record):
     """Arrivals of requests."""
 
@@ -942,6 +956,8 @@ class Reproduction(Record):
     scale: str
     #: File names of the user's traces, by the names of the traces that they replace.
     traces: dict[str, str]
+    #: Settings of the user for all experiments.
+    settings: tuple[Applied, ...]
     #: Claims by kind and verdict, for each paper: first on calibrated stand-ins, if there are any, then on the first
     #: ones.
     scoreboard: tuple[Score, ...]

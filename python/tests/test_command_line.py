@@ -95,6 +95,16 @@ def test_claims_on_a_trace_are_those_of_the_command(cli: Cli, small: Path) -> No
         bimetal.paper("wlaftl", on=[small, small])
 
 
+def test_settings_of_a_paper_are_those_of_the_command(cli: Cli) -> None:
+    settings: dict[str, str | int] = {"financial.popular_share": 0, "hyssd.period": 64}
+    with pytest.warns(bimetal.BimetalWarning, match="`hyssd.period=64` changes no replay"):
+        found = bimetal.paper("hyssd", "fig5c", quick=True, set=settings)
+    given = [f"--set={key}={value}" for key, value in settings.items()]
+    assert found.to_dict() == cli("paper", "hyssd", "fig5c", "--quick", *given)
+    with pytest.raises(bimetal.SettingError, match="no parameter `periods`"):
+        bimetal.paper("hyssd", "fig5c", quick=True, set={"hyssd.periods": 64})
+
+
 def test_results_survive_a_pickle_and_say_what_does_not(trace: bimetal.Trace, tmp_path: Path) -> None:
     found = bimetal.compare(trace, ["pagemap", "chang"])
     again = pickle.loads(pickle.dumps(found))

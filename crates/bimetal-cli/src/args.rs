@@ -373,6 +373,11 @@ pub struct PaperArgs {
     /// trace; no generated trace is involved. `sample` is the built-in real trace (repeatable)
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["figures", "quick", "trace"])]
     pub on: Vec<PathBuf>,
+    /// Repeat the experiments with another setting. SCHEME.KEY=VALUE: a parameter of a scheme, or a field of its device,
+    /// in replays in which the figure does not set it itself. TRACE.KEY=VALUE: a parameter of a generated trace. For
+    /// example `wlaftl.threshold_rule=cycles` or `fin1.footprint=0.8` (repeatable)
+    #[arg(long, value_name = "OF.KEY=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
     /// How many replays run at once; by default as many as there are processors
     #[arg(
         long,

@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bimetal_papers::claim::{Claim, Figure};
-use bimetal_papers::{Reproduction, Score, check_traces, choose, reproduce};
+use bimetal_papers::variation::{Applied, Variation, check_variations};
+use bimetal_papers::{Chosen, Conditions, Reproduction, Score, check_traces, choose, reproduce};
 use bimetal_study::figure::{Origin, Plot, Series, short};
 
 use crate::args::{PaperArgs, TraceOptions};
 use crate::failure::Failure;
 use crate::progress::PaperBar;
 use crate::table::{Align, Grid, bold, broken, indented, plain, remark, right_aligned, width};
-use crate::{output, setup};
+use crate::{output, setup, warn};
 use bimetal_study::number::NOTHING;
 
 /// Runs the command.
@@ -23,19 +24,39 @@ pub fn run(args: &PaperArgs) -> Result<(), Failure> {
     }
     let chosen = choose(args.paper.as_deref(), &args.figures).map_err(Failure::usage)?;
     check_traces(&chosen, args.trace.iter().map(|(name, _)| name.as_str())).map_err(Failure::usage)?;
+    let variations = variations(args, &chosen)?;
     output::check(&args.json, &args.html)?;
     let mut own = BTreeMap::new();
     for (name, file) in &args.trace {
         own.insert(name.clone(), setup::traces(&[PathBuf::from(file)], &TraceOptions::default())?);
     }
     let bar = PaperBar::new();
-    let reproduction = reproduce(&chosen, args.scale(), usize::from(args.jobs.unwrap_or(0)), own, &bar)?;
+    let conditions = Conditions { scale: args.scale(), jobs: usize::from(args.jobs.unwrap_or(0)), own, variations };
+    let reproduction = reproduce(&chosen, conditions, &bar)?;
     drop(bar);
+    warn_of_unused(&reproduction.settings);
     output::write_html(&args.html, || {
         let title = args.paper.as_ref().map_or_else(|| "The papers".to_owned(), |paper| format!("Paper {paper}"));
         bimetal_papers::figures(&title, &output::command_line(), &reproduction.figures)
     })?;
     output::emit(&args.json, &reproduction, || text(&reproduction, args.paper.is_some()))
+}
+
+/// The settings of the user for these figures.
+fn variations(args: &PaperArgs, chosen: &[Chosen]) -> Result<Vec<Variation>, Failure> {
+    let variations = args.set.iter().map(|(name, value)| Variation::new(name, value)).collect::<Result<Vec<_>, _>>();
+    let variations = variations.map_err(Failure::usage)?;
+    let own = args.trace.iter().map(|(name, _)| name.as_str());
+    check_variations(chosen, own, &variations).map_err(Failure::usage)?;
+    Ok(variations)
+}
+
+/// A setting without effect must not look like one with.
+fn warn_of_unused(settings: &[Applied]) {
+    for Applied { variation, .. } in settings.iter().filter(|setting| setting.replays == 0) {
+        let Variation { of, key, .. } = variation;
+        warn(&format!("`{variation}` changes no replay: the figures have none of `{of}`, or set `{key}` themselves"));
+    }
 }
 
 /// The figures, if requested, and the claims.
@@ -49,7 +70,17 @@ fn text(reproduction: &Reproduction, with_figures: bool) -> String {
     text.push_str(&claims(&reproduction.claims));
     text.push('\n');
     text.push_str(&scoreboard(&reproduction.scoreboard));
+    text.push_str(&settings(&reproduction.settings));
     text
+}
+
+/// The settings of the user, and where they applied.
+fn settings(settings: &[Applied]) -> String {
+    let line = |Applied { variation, replays }: &Applied| {
+        let replays = if *replays == 1 { "1 replay".to_owned() } else { format!("{replays} replays") };
+        remark(&format!("{variation} in {replays}"))
+    };
+    settings.iter().map(line).collect()
 }
 
 fn figure_text(figure: &Figure) -> String {

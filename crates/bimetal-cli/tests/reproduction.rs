@@ -1,13 +1,14 @@
 //! The tables of claims in the docs are results of `bimetal paper`: `docs/papers/reproduction.json` is its output with
 //! `--quick`, and `docs/papers/full-size.json` its output without. `make papers` and `make papers-full-size` rewrite them
 //! and the tables. `docs/papers/real-traces.json` is the output of `bimetal paper --on` for the traces of
-//! `docs/papers/real-traces.md`.
+//! `docs/papers/real-traces.md`. `docs/papers/wlaftl-laboratory.json` is the output of `make papers` for the rules of a
+//! paper's laboratory.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -198,6 +199,41 @@ fn changed_verdicts(quick: &Value, full: &Value) -> String {
     table
 }
 
+/// The results of a paper that do not hold with some settings for all experiments or without. Held ones are bold.
+fn with_settings(reproduction: &Value, varied: &Value) -> String {
+    let mut table =
+        String::from("| figure | claim | traces | paper | default | with the settings |\n|---|---|---|---|---|---|\n");
+    let figure = |claim: &Value| match text(claim, "verdict") {
+        "held" => format!("**{}**", cell(text(claim, "measured"))),
+        _ => cell(text(claim, "measured")),
+    };
+    let varied = varied["claims"].as_array().unwrap();
+    let paper = text(&varied[0], "paper");
+    let default = reproduction["claims"].as_array().unwrap().iter().filter(|claim| text(claim, "paper") == paper);
+    let default: Vec<&Value> = default.collect();
+    assert_eq!(default.len(), varied.len(), "`make papers` is due");
+    let mut held = BTreeMap::new();
+    for (default, varied) in default.into_iter().zip(varied).filter(|(claim, _)| text(claim, "kind") == "result") {
+        let [said, same] = [default, varied]
+            .map(|claim| ["figure", "claim", "stand_in", "expected"].map(|key| cell(text(claim, key))));
+        assert_eq!(said, same, "`make papers` is due");
+        if text(default, "verdict") == "not judged" {
+            continue;
+        }
+        if !is_held(default) || !is_held(varied) {
+            table += &format!("| {} | {} | {} |\n", said.join(" | "), figure(default), figure(varied));
+        }
+        let [of, without, with] = held.entry(text(default, "stand_in")).or_insert([0; 3]);
+        *of += 1;
+        *without += usize::from(is_held(default));
+        *with += usize::from(is_held(varied));
+    }
+    for (stand_in, [of, without, with]) in held {
+        table += &format!("| | results that held | {stand_in} | | {without} of {of} | {with} of {of} |\n");
+    }
+    table
+}
+
 /// A page with the tables between its marks replaced.
 fn renewed(page: &str, reproduction: &Value, real_traces: &Value) -> String {
     let mut page = page.to_owned();
@@ -218,6 +254,10 @@ fn renewed(page: &str, reproduction: &Value, real_traces: &Value) -> String {
         let name_at = at + "<!-- on traces: ".len();
         let paper = page[name_at..].split(" -->").next().unwrap().to_owned();
         from = replace(&mut page, at, "<!-- end of on traces -->", &on_traces(real_traces, &paper));
+    }
+    if let Some(at) = page.find("<!-- with settings: ") {
+        let name = page[at + "<!-- with settings: ".len()..].split(" -->").next().unwrap().to_owned();
+        replace(&mut page, at, "<!-- end of with settings -->", &with_settings(reproduction, &json(&name)));
     }
     if let Some(at) = page.find("<!-- scoreboard -->") {
         replace(&mut page, at, "<!-- end of scoreboard -->", &scoreboard(reproduction));
@@ -375,6 +415,73 @@ fn wrong_uses_of_own_traces_are_refused() {
     bench.fail(&["paper", "chang", "--on", "sample", "--trace", "ntfs=x"], 2, &["--on", "--trace"]);
     bench.fail(&["paper", "chang", "fig8a", "--on", "sample"], 2, &["--on", "FIGURE"]);
     bench.fail(&["paper", "chang", "--on", "sample", "sample"], 2, &["two traces", "cloudphysics"]);
+}
+
+/// The experiment that the reason of a claim names.
+#[test]
+fn a_claim_is_judged_with_another_setting() {
+    let bench = Bench::new();
+    let verdict = |reproduction: &Value| {
+        let claims = reproduction["claims"].as_array().unwrap();
+        let claim =
+            claims.iter().find(|claim| text(claim, "claim") == "utilisation of the Static that lives longest (%)");
+        (text(claim.unwrap(), "verdict").to_owned(), text(claim.unwrap(), "reason").to_owned())
+    };
+    let command = ["paper", "hyssd", "fig5c", "--quick"];
+    let (held, reason) = verdict(&bench.json(&command));
+    assert_eq!(held, "not held");
+    assert!(reason.contains("(`popular_share=0`) it is at 10 % on Financial"), "{reason}");
+    let varied = bench.json(&[&command[..], &["--set", "financial.popular_share=0"]].concat());
+    assert_eq!(verdict(&varied).0, "held");
+    let setting = &varied["settings"][0];
+    assert_eq!(["of", "key", "value"].map(|key| text(setting, key)), ["financial", "popular_share", "0"]);
+    let commands: Vec<&str> =
+        varied["figures"][0]["commands"].as_array().unwrap().iter().map(|command| command.as_str().unwrap()).collect();
+    let replays = commands.iter().filter(|command| command.starts_with("bimetal replay")).count();
+    assert_eq!(setting["replays"].as_u64(), Some(replays as u64));
+    assert!(
+        commands[0].starts_with("bimetal generate") && commands[0].contains("--set popular_share=0"),
+        "{commands:?}"
+    );
+}
+
+/// A figure keeps the values of parameters that it sets itself. A setting without effect is a warning.
+#[test]
+fn settings_of_schemes_apply_where_the_figure_sets_nothing() {
+    let bench = Bench::new();
+    let settings = ["--set", "hyssd.period=64", "--set", "hyssd.segments=32", "--set", "comboftl.chances=2"];
+    let ran =
+        bench.succeed(&[&["paper", "hyssd", "fig5c", "--quick", "--json", "varied.json"], &settings[..]].concat());
+    for unused in ["`hyssd.period=64` changes no replay", "`comboftl.chances=2` changes no replay"] {
+        assert!(ran.stderr.contains(unused), "{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("hyssd.segments"), "{}", ran.stderr);
+    let varied: Value = serde_json::from_slice(&fs::read(bench.path("varied.json")).unwrap()).unwrap();
+    let replays: Vec<u64> =
+        varied["settings"].as_array().unwrap().iter().map(|setting| setting["replays"].as_u64().unwrap()).collect();
+    let commands = varied["figures"][0]["commands"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let of_hyssd: Vec<&str> = commands.filter(|command| command.contains("--scheme hyssd ")).collect();
+    assert_eq!(replays, [0, of_hyssd.len() as u64, 0]);
+    assert!(of_hyssd.iter().all(|command| command.contains("--set segments=32")), "{of_hyssd:?}");
+    assert!(of_hyssd.iter().all(|command| !command.contains("period=64 ")), "{of_hyssd:?}");
+}
+
+#[test]
+fn wrong_settings_are_refused() {
+    let bench = Bench::new();
+    for (setting, expected) in [
+        ("period=64", "SCHEME.KEY=VALUE"),
+        ("nobody.x=1", "`nobody` is neither a scheme"),
+        ("hyssd.periods=64", "has no parameter `periods`"),
+        ("financial.popular=0", "trace `financial`"),
+        ("financial.popular_share=most", "most"),
+        ("exchange-third.popular_share=0", "these are: financial"),
+    ] {
+        bench.fail(&["paper", "hyssd", "fig5c", "--quick", "--set", setting], 2, &[expected]);
+    }
+    let own = ["paper", "hyssd", "fig5c", "--trace", "financial=x", "--set", "financial.popular_share=0"];
+    bench.fail(&own, 2, &["`financial` is neither a scheme", "these are: none"]);
+    bench.fail(&["paper", "hyssd", "--on", "sample", "--set", "financial.popular_share=0"], 2, &["these are: none"]);
 }
 
 #[test]

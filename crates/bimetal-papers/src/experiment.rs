@@ -6,6 +6,7 @@ use bimetal_core::device;
 use bimetal_core::replay::{Arrivals, Fill, Plan};
 
 use crate::claim::StandIn;
+use crate::variation::Variation;
 use bimetal_study::compare::{self, Entry};
 use bimetal_study::prepare::{Schemes, Workload, prepare};
 use bimetal_study::{StudyError, arrivals, sample};
@@ -80,17 +81,31 @@ impl Source {
         self.calibrated.filter(|_| stand_in == StandIn::Calibrated)
     }
 
-    /// The workload and its settings.
-    pub(crate) fn generator(&self, scale: Scale, stand_in: StandIn) -> (&'static str, Vec<(String, String)>) {
+    /// The workloads of both kinds of stand-ins.
+    pub(crate) fn workloads(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.workload).chain(self.calibrated.map(|fitted| fitted.workload))
+    }
+
+    /// The workload and its settings, with those of the user.
+    pub(crate) fn generator(
+        &self,
+        scale: Scale,
+        stand_in: StandIn,
+        variations: &[Variation],
+    ) -> (&'static str, Vec<(String, String)>) {
         let fitted = self.fitted(stand_in);
         let quick = fitted.and_then(|fitted| fitted.quick).unwrap_or(self.quick);
         let quick = if scale == Scale::Quick { quick } else { &[] };
+        let workload = fitted.map_or(self.workload, |fitted| fitted.workload);
+        let own = self.settings.iter().chain(fitted.map_or(&[][..], |fitted| fitted.settings)).chain(quick);
+        let own = own.map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        let of_user = variations.iter().filter(|variation| variation.applies_to(self, workload)).map(Variation::pair);
         let mut settings: Vec<(String, String)> = Vec::new();
-        for &(key, value) in self.settings.iter().chain(fitted.map_or(&[][..], |fitted| fitted.settings)).chain(quick) {
-            settings.retain(|(known, _)| known != key);
-            settings.push((key.to_owned(), value.to_owned()));
+        for (key, value) in own.chain(of_user) {
+            settings.retain(|(known, _)| *known != key);
+            settings.push((key, value));
         }
-        (fitted.map_or(self.workload, |fitted| fitted.workload), settings)
+        (workload, settings)
     }
 
     /// Name of a file for the trace.
@@ -100,8 +115,8 @@ impl Source {
     }
 
     /// The command that writes this file.
-    pub(crate) fn command(&self, scale: Scale, stand_in: StandIn) -> String {
-        let (workload, settings) = self.generator(scale, stand_in);
+    pub(crate) fn command(&self, scale: Scale, stand_in: StandIn, variations: &[Variation]) -> String {
+        let (workload, settings) = self.generator(scale, stand_in, variations);
         let mut command = format!("bimetal generate {workload} {}", self.file(stand_in));
         for (key, value) in settings {
             command += &format!(" --set {key}={value}");
@@ -131,6 +146,23 @@ impl Experiment {
         self.settings.retain(|(known, _)| known != key);
         self.settings.push((key.to_owned(), value.to_string()));
         self
+    }
+
+    /// The same with the user's settings of its scheme, except for parameters that are already set.
+    pub(crate) fn varied(&self, variations: &[Variation]) -> Self {
+        let mut varied = self.clone();
+        for variation in variations.iter().filter(|variation| variation.of == self.scheme) {
+            if !self.settings.iter().any(|(known, _)| *known == variation.key) {
+                varied = varied.set(&variation.key, &variation.value);
+            }
+        }
+        varied
+    }
+
+    /// Whether a setting of the user applies to it, on the workload of a generated trace or on a trace of the user.
+    pub(crate) fn takes(&self, variation: &Variation, workload: Option<&str>) -> bool {
+        let of_scheme = variation.of == self.scheme && self.settings.contains(&variation.pair());
+        of_scheme || workload.is_some_and(|workload| variation.applies_to(self.source, workload))
     }
 
     /// Sets the arrivals.
@@ -228,8 +260,9 @@ mod tests {
             quick: &[("requests", "7"), ("used", "1GiB")],
             calibrated: Some(Fitted { workload: "v", settings: &[("theta", "1"), ("used", "6GiB")], quick: None }),
         };
-        let command =
-            |scale, stand_in| source.command(scale, stand_in).replace("bimetal generate ", "").replace("--set ", "");
+        let command = |scale, stand_in| {
+            source.command(scale, stand_in, &[]).replace("bimetal generate ", "").replace("--set ", "")
+        };
         let of = StandIn::ALL.map(|stand_in| [Scale::Full, Scale::Quick].map(|scale| command(scale, stand_in)));
         assert_eq!(
             of[0],

@@ -51,7 +51,7 @@ impl<'a> Lab<'a> {
 
     /// The workload of a trace and its settings.
     pub fn generator(&self, source: &Source) -> (&'static str, Vec<(String, String)>) {
-        source.generator(self.scale(), self.stand_in)
+        self.pool.generator(source, self.stand_in)
     }
 
     /// Size of the experiments.
@@ -62,6 +62,11 @@ impl<'a> Lab<'a> {
     /// Whether a user's trace replaces a generated one.
     pub fn is_own(&self, source: &Source) -> bool {
         self.pool.own(source).is_some()
+    }
+
+    /// Whether the user has changed settings of the experiments.
+    pub fn is_varied(&self) -> bool {
+        !self.pool.variations().is_empty()
     }
 
     /// Whether a generated trace is shorter than the paper's.
@@ -98,11 +103,13 @@ impl<'a> Lab<'a> {
         Ok(workload.profile(curves))
     }
 
-    /// Runs every experiment that has not run yet. Results are in the order of the experiments.
+    /// Runs every experiment that has not run yet, with the user's settings. Results are in the order of the experiments.
     ///
     /// # Errors
     /// An experiment that fails.
     pub fn run(&self, experiments: &[Experiment]) -> Result<Vec<Arc<Entry>>, StudyError> {
+        let experiments: Vec<Experiment> =
+            experiments.iter().map(|experiment| experiment.varied(self.pool.variations())).collect();
         let mut due = Vec::with_capacity(experiments.len());
         for (place, experiment) in experiments.iter().enumerate() {
             let command = experiment.command(&self.file(experiment.source));
@@ -146,7 +153,7 @@ impl<'a> Lab<'a> {
 
     fn note_source(&self, source: &Source) {
         if !self.is_own(source) {
-            self.note(source.command(self.scale(), self.stand_in));
+            self.note(source.command(self.scale(), self.stand_in, self.pool.variations()));
         }
     }
 

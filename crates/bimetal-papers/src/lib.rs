@@ -18,6 +18,7 @@ mod opfcl;
 mod page;
 pub mod pool;
 mod reading;
+pub mod variation;
 mod wlaftl;
 pub mod workload;
 
@@ -34,6 +35,7 @@ use experiment::{Scale, Source};
 use finding::Finding;
 use lab::Lab;
 use pool::{LabProgress, Pool};
+use variation::{Applied, Variation};
 
 use bimetal_study::prepare::Workload;
 
@@ -208,6 +210,8 @@ pub struct Reproduction {
     pub scale: &'static str,
     /// File names of the user's traces, by the names of the traces that they replace.
     pub traces: BTreeMap<String, String>,
+    /// Settings of the user for all experiments.
+    pub settings: Vec<Applied>,
     /// Claims by kind and verdict, for each paper: first on calibrated stand-ins, if there are any, then on the first
     /// ones.
     pub scoreboard: Vec<Score>,
@@ -275,19 +279,31 @@ pub trait Progress: LabProgress {
     fn figure(&self, paper: &str, figure: &str, number: usize, of: usize);
 }
 
+/// Conditions of all experiments of a run.
+#[derive(Debug)]
+pub struct Conditions {
+    /// Size of the experiments.
+    pub scale: Scale,
+    /// Number of replays at once; 0 means one for each processor.
+    pub jobs: usize,
+    /// Traces of the user, by the names of the traces that they replace.
+    pub own: BTreeMap<String, Workload>,
+    /// Settings of the user.
+    pub variations: Vec<Variation>,
+}
+
 /// Makes the chosen figures. They and their replays run in parallel.
 ///
 /// # Errors
 /// An experiment that fails.
 pub fn reproduce(
     chosen: &[Chosen],
-    scale: Scale,
-    jobs: usize,
-    own: BTreeMap<String, Workload>,
+    conditions: Conditions,
     progress: &impl Progress,
 ) -> Result<Reproduction, StudyError> {
+    let Conditions { scale, jobs, own, variations } = conditions;
     let traces = own.iter().map(|(name, workload)| (name.clone(), workload.facts.name.clone())).collect();
-    let pool = Pool::new(scale, jobs, own, progress);
+    let pool = Pool::new(scale, jobs, own, progress).varied(&variations);
     let with_stand_ins =
         |&(paper, figure): &Chosen| figure.stand_ins(&pool).iter().map(move |&kind| (paper, figure, kind));
     let figures: Vec<_> = chosen.iter().flat_map(with_stand_ins).collect();
@@ -296,10 +312,11 @@ pub fn reproduce(
         progress.figure(paper.name, figure.name, begun.fetch_add(1, Ordering::Relaxed) + 1, figures.len());
         made(&Lab::new(&pool, stand_in), paper, figure)
     })?;
-    Ok(Reproduction::of(scale, traces, figures))
+    Ok(Reproduction::of(scale, traces, pool.applied(), figures))
 }
 
-/// Judges the claims of the chosen figures on each of these traces, on devices that are scaled to it.
+/// Judges the claims of the chosen figures on each of these traces, on devices that are scaled to it, with settings of
+/// the user.
 ///
 /// # Errors
 /// An experiment that fails.
@@ -307,24 +324,30 @@ pub fn reproduce_on(
     chosen: &[Chosen],
     traces: &[Workload],
     jobs: usize,
+    variations: &[Variation],
     progress: &impl Progress,
 ) -> Result<Reproduction, StudyError> {
     let mut figures = Vec::new();
+    let mut settings: Vec<Applied> =
+        variations.iter().map(|variation| Applied { variation: variation.clone(), replays: 0 }).collect();
     let (begun, of) = (AtomicUsize::new(0), chosen.len() * traces.len());
     for of_paper in chosen.chunk_by(|(one, _), (other, _)| one.name == other.name) {
         for workload in traces {
-            let pool = Pool::on_any_trace(workload.clone(), jobs, progress);
+            let pool = Pool::on_any_trace(workload.clone(), jobs, progress).varied(variations);
             figures.extend(pool.each(of_paper, |&(paper, figure)| {
                 progress.figure(paper.name, figure.name, begun.fetch_add(1, Ordering::Relaxed) + 1, of);
                 made_on(&Lab::new(&pool, StandIn::First), paper, figure, &workload.facts.name)
             })?);
+            for (sum, applied) in settings.iter_mut().zip(pool.applied()) {
+                sum.replays += applied.replays;
+            }
         }
     }
-    Ok(Reproduction::of(Scale::Full, BTreeMap::new(), figures))
+    Ok(Reproduction::of(Scale::Full, BTreeMap::new(), settings, figures))
 }
 
 impl Reproduction {
-    fn of(scale: Scale, traces: BTreeMap<String, String>, figures: Vec<Figure>) -> Self {
+    fn of(scale: Scale, traces: BTreeMap<String, String>, settings: Vec<Applied>, figures: Vec<Figure>) -> Self {
         let claims: Vec<Claim> = figures.iter().flat_map(|figure| figure.claims.iter().cloned()).collect();
         let mut papers: Vec<&str> = figures.iter().map(|figure| figure.paper).collect();
         papers.dedup();
@@ -332,6 +355,7 @@ impl Reproduction {
             bimetal: env!("CARGO_PKG_VERSION"),
             scale: scale.name(),
             traces,
+            settings,
             scoreboard: papers.into_iter().flat_map(|paper| Score::all(paper, &claims)).collect(),
             claims,
             figures,
@@ -372,7 +396,8 @@ fn made_on(lab: &Lab<'_>, paper: &PaperSpec, figure: &FigureSpec, trace: &str) -
 /// A figure with the lab's current stand-ins.
 fn made(lab: &Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Figure, StudyError> {
     let drawn = (figure.make)(lab)?;
-    let own_traces = figure.sources.iter().any(|source| lab.is_own(source));
+    // Explanations are about the experiments as they are.
+    let is_changed = lab.is_varied() || figure.sources.iter().any(|source| lab.is_own(source));
     let (undecided, stand_in) = (lab.undecided(), lab.stand_in());
     let claim = |finding: Finding| {
         let finding = match (&undecided, finding.kind) {
@@ -396,7 +421,7 @@ fn made(lab: &Lab<'_>, paper: &PaperSpec, figure: &FigureSpec) -> Result<Figure,
             measured: finding.measured,
             verdict: finding.verdict,
             reason: match explanation {
-                Some(explanation) if finding.verdict == Verdict::NotHeld && !own_traces => explanation.to_owned(),
+                Some(explanation) if finding.verdict == Verdict::NotHeld && !is_changed => explanation.to_owned(),
                 _ => finding.reason,
             },
         }
@@ -465,7 +490,7 @@ mod tests {
         let trace = bimetal_study::generate::trace("zipf", &settings, 1).unwrap();
         let trace = Workload::of(trace, None);
         let chosen = choose_on_any_trace(None).unwrap();
-        let made = reproduce_on(&chosen, std::slice::from_ref(&trace), 0, &Quiet).unwrap();
+        let made = reproduce_on(&chosen, std::slice::from_ref(&trace), 0, &[], &Quiet).unwrap();
         for paper in PAPERS {
             let claims: Vec<&Claim> = made.claims.iter().filter(|claim| claim.paper == paper.name).collect();
             assert!(claims.len() >= 12, "{} has {} claims", paper.name, claims.len());

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use crate::claim::StandIn;
 use crate::experiment::{ANY_TRACE, Experiment, Scale, Source};
+use crate::variation::{Applied, Variation};
 
 /// Called from several threads.
 pub trait LabProgress: Sync {
@@ -45,6 +46,9 @@ pub struct Pool<'a> {
     progress: &'a dyn LabProgress,
     /// Traces of the user, by the name of the trace that they replace.
     own: BTreeMap<String, Workload>,
+    /// Settings of the user, and the number of replays in which each applied.
+    variations: Vec<Variation>,
+    applied: Vec<AtomicUsize>,
     /// The most recently used workloads by the names of their files, the latest at the end.
     recent: Mutex<Vec<(String, Once<Workload>)>>,
     /// Replays by their commands.
@@ -70,6 +74,8 @@ impl<'a> Pool<'a> {
             threads: rayon::ThreadPoolBuilder::new().num_threads(jobs).build().ok(),
             progress,
             own,
+            variations: Vec::new(),
+            applied: Vec::new(),
             recent: Mutex::default(),
             replays: Mutex::default(),
             expected: AtomicUsize::new(0),
@@ -80,6 +86,31 @@ impl<'a> Pool<'a> {
     /// A pool for [`ANY_TRACE`], the requests of this workload.
     pub fn on_any_trace(workload: Workload, jobs: usize, progress: &'a dyn LabProgress) -> Self {
         Self::new(Scale::Full, jobs, BTreeMap::from([(ANY_TRACE.name.to_owned(), workload)]), progress)
+    }
+
+    /// The same with settings of the user for all experiments.
+    pub fn varied(self, variations: &[Variation]) -> Self {
+        let applied = variations.iter().map(|_| AtomicUsize::new(0)).collect();
+        Self { variations: variations.to_vec(), applied, ..self }
+    }
+
+    /// The settings of the user.
+    pub fn variations(&self) -> &[Variation] {
+        &self.variations
+    }
+
+    /// The settings of the user, and where each has applied so far.
+    pub fn applied(&self) -> Vec<Applied> {
+        let count = |(variation, replays): (&Variation, &AtomicUsize)| Applied {
+            variation: variation.clone(),
+            replays: replays.load(Ordering::Relaxed),
+        };
+        self.variations.iter().zip(&self.applied).map(count).collect()
+    }
+
+    /// The workload of a generated trace and its settings.
+    pub fn generator(&self, source: &Source, stand_in: StandIn) -> (&'static str, Vec<(String, String)>) {
+        source.generator(self.scale, stand_in, &self.variations)
     }
 
     /// Size of the experiments.
@@ -139,7 +170,7 @@ impl<'a> Pool<'a> {
         };
         made_once(&once, || {
             let progress = &mut |_| self.progress.served();
-            let (workload, settings) = source.generator(self.scale, stand_in);
+            let (workload, settings) = self.generator(source, stand_in);
             let trace = generate::trace_with_progress(workload, &settings, SEED, progress)?;
             Ok(Workload::of(trace, None))
         })
@@ -153,11 +184,22 @@ impl<'a> Pool<'a> {
         let once = Arc::clone(lock(&self.replays).entry(command.to_owned()).or_default());
         let entry = made_once(&once, || {
             let workload = self.workload(experiment.source, stand_in)?;
-            Ok(Arc::new(experiment.replay(workload, &mut || self.progress.served())?))
+            let entry = experiment.replay(workload, &mut || self.progress.served())?;
+            self.count_applied(experiment, stand_in);
+            Ok(Arc::new(entry))
         })?;
         let finished = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
         self.progress.replays(finished, self.expected.load(Ordering::Relaxed));
         Ok(entry)
+    }
+
+    /// Counts the user's settings that apply to an experiment.
+    fn count_applied(&self, experiment: &Experiment, stand_in: StandIn) {
+        let source = experiment.source;
+        let generator = self.own(source).is_none().then(|| self.generator(source, stand_in).0);
+        for (variation, replays) in self.variations.iter().zip(&self.applied) {
+            replays.fetch_add(usize::from(experiment.takes(variation, generator)), Ordering::Relaxed);
+        }
     }
 }
 

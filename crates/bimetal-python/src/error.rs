@@ -7,6 +7,7 @@ use bimetal_core::device::DeviceError;
 use bimetal_core::scheme::BuildError;
 use bimetal_core::trace::TraceError;
 use bimetal_papers::ChoiceError;
+use bimetal_papers::variation::VariationError;
 use bimetal_study::StudyError;
 use bimetal_study::advise::AdviceError;
 use bimetal_study::columns::ColumnError;
@@ -85,6 +86,12 @@ impl Raise for ColumnError {
 impl Raise for ChoiceError {
     fn class(&self) -> &'static str {
         "PaperError"
+    }
+}
+
+impl Raise for VariationError {
+    fn class(&self) -> &'static str {
+        "SettingError"
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bimetal_papers as papers;
 use bimetal_papers::experiment::Scale;
+use bimetal_papers::variation::{Variation, check_variations};
 use pyo3::prelude::*;
 
 use crate::error::{Raise, json};
@@ -32,38 +33,56 @@ impl Reproduction {
 /// Reproduces the figures of a paper whose names begin with one of `figures`, or all its figures, or those of all
 /// papers.
 #[pyfunction]
-#[pyo3(signature = (paper, figures, quick, traces, jobs))]
+#[pyo3(signature = (paper, figures, quick, traces, settings, jobs))]
 fn reproduce(
     py: Python<'_>,
     paper: Option<&str>,
     figures: Vec<String>,
     quick: bool,
     traces: Vec<(String, Bound<'_, Trace>)>,
+    settings: Vec<(String, String)>,
     jobs: usize,
 ) -> PyResult<Reproduction> {
     let chosen = papers::choose(paper, &figures).map_err(|error| error.raise(py))?;
     let names = traces.iter().map(|(name, _)| name.as_str());
-    papers::check_traces(&chosen, names).map_err(|error| error.raise(py))?;
+    papers::check_traces(&chosen, names.clone()).map_err(|error| error.raise(py))?;
+    let variations = variations(py, &chosen, names, &settings)?;
     let own: BTreeMap<_, _> = traces.into_iter().map(|(name, trace)| (name, trace.get().workload.clone())).collect();
     let scale = if quick { Scale::Quick } else { Scale::Full };
-    let made = interruptible(py, |stop| papers::reproduce(&chosen, scale, jobs, own, stop))?;
+    let conditions = papers::Conditions { scale, jobs, own, variations };
+    let made = interruptible(py, |stop| papers::reproduce(&chosen, conditions, stop))?;
     Ok(Reproduction { reproduction: made.map_err(|error| error.raise(py))? })
 }
 
 /// Judges the claims of a paper, or of all papers, that any trace can decide, on each of these traces.
 #[pyfunction]
-#[pyo3(signature = (paper, traces, jobs))]
+#[pyo3(signature = (paper, traces, settings, jobs))]
 fn reproduce_on(
     py: Python<'_>,
     paper: Option<&str>,
     traces: Vec<Bound<'_, Trace>>,
+    settings: Vec<(String, String)>,
     jobs: usize,
 ) -> PyResult<Reproduction> {
     let chosen = papers::choose_on_any_trace(paper).map_err(|error| error.raise(py))?;
+    let variations = variations(py, &chosen, std::iter::empty(), &settings)?;
     let traces: Vec<_> = traces.into_iter().map(|trace| trace.get().workload.clone()).collect();
     papers::check_names(&traces).map_err(|error| error.raise(py))?;
-    let made = interruptible(py, |stop| papers::reproduce_on(&chosen, &traces, jobs, stop))?;
+    let made = interruptible(py, |stop| papers::reproduce_on(&chosen, &traces, jobs, &variations, stop))?;
     Ok(Reproduction { reproduction: made.map_err(|error| error.raise(py))? })
+}
+
+/// The settings `OF.KEY=VALUE` of the user for these figures.
+fn variations<'a>(
+    py: Python<'_>,
+    chosen: &[papers::Chosen],
+    own: impl Iterator<Item = &'a str> + Clone,
+    settings: &[(String, String)],
+) -> PyResult<Vec<Variation>> {
+    let variations = settings.iter().map(|(name, value)| Variation::new(name, value)).collect::<Result<Vec<_>, _>>();
+    let variations = variations.map_err(|error| error.raise(py))?;
+    check_variations(chosen, own, &variations).map_err(|error| error.raise(py))?;
+    Ok(variations)
 }
 
 /// Adds the contents of this file to the module.

@@ -6,6 +6,7 @@ use bimetal_papers::claim::{Claim, Kind, Verdict};
 use bimetal_papers::{Reproduction, check_names, choose_on_any_trace, figures, reproduce_on};
 use bimetal_study::number::NOTHING;
 
+use super::{settings, variations, warn_of_unused};
 use crate::args::PaperArgs;
 use crate::failure::Failure;
 use crate::progress::PaperBar;
@@ -15,12 +16,14 @@ use crate::{output, setup};
 /// Runs the command.
 pub fn run(args: &PaperArgs) -> Result<(), Failure> {
     let chosen = choose_on_any_trace(args.paper.as_deref()).map_err(Failure::usage)?;
+    let variations = variations(args, &chosen)?;
     output::check(&args.json, &args.html)?;
     let traces = args.on.iter().map(|path| setup::named(path)).collect::<Result<Vec<_>, _>>()?;
     check_names(&traces).map_err(Failure::usage)?;
     let bar = PaperBar::new();
-    let reproduction = reproduce_on(&chosen, &traces, usize::from(args.jobs.unwrap_or(0)), &bar)?;
+    let reproduction = reproduce_on(&chosen, &traces, usize::from(args.jobs.unwrap_or(0)), &variations, &bar)?;
     drop(bar);
+    warn_of_unused(&reproduction.settings);
     output::write_html(&args.html, || {
         let title = args.paper.as_ref().map_or_else(|| "The papers".to_owned(), |paper| format!("Paper {paper}"));
         figures(&title, &output::command_line(), &reproduction.figures)
@@ -31,7 +34,7 @@ pub fn run(args: &PaperArgs) -> Result<(), Failure> {
 /// A table for each paper.
 fn text(reproduction: &Reproduction) -> String {
     let of_papers = reproduction.claims.chunk_by(|one, other| one.paper == other.paper);
-    of_papers.map(of_paper).collect::<Vec<_>>().join("\n")
+    of_papers.map(of_paper).collect::<Vec<_>>().join("\n") + &settings(&reproduction.settings)
 }
 
 /// Width of the lines of a claim, and of the paper's figure.
