@@ -53,6 +53,38 @@ fn a_store_grows_in_its_place() {
     }
 }
 
+/// Thresholds of request sizes stay, disks hold any capacity, and a link still leads to the store afterwards.
+#[test]
+fn a_grown_store_has_the_parameters_and_the_place_of_the_old_one() {
+    let bench = Bench::new();
+    let parameters = |store: &str| bench.json(&["stat", store])["device"]["parameters"].clone();
+    bench.succeed(&["create", "c", "--scheme", "comboftl", "--capacity", "64MiB", "--sparse"]);
+    let before = parameters("c");
+    bench.succeed(&["grow", "c", "--capacity", "80MiB"]);
+    assert_eq!(parameters("c"), before);
+    bench.succeed(&["create", "o", "--scheme", "opfcl", "--capacity", "512MiB", "--sparse"]);
+    bench.succeed(&["grow", "o", "--capacity", "697931776"]);
+    assert_eq!(bench.json(&["stat", "o"])["capacity_bytes"], 697_931_776);
+
+    fs::create_dir(bench.path("disk")).unwrap();
+    bench.succeed(&["create", "disk/real", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
+    std::os::unix::fs::symlink("disk/real", bench.path("store")).unwrap();
+    bench.succeed(&["grow", "store", "--capacity", "24MiB"]);
+    assert!(fs::symlink_metadata(bench.path("store")).unwrap().is_symlink());
+    assert_eq!(bench.json(&["stat", "disk/real"])["capacity_bytes"], 24 << 20);
+    assert_eq!(fs::read_dir(bench.path("disk")).unwrap().count(), 1, "the old files are gone");
+}
+
+#[test]
+fn a_start_that_fails_leaves_the_store_closed() {
+    let bench = Bench::new();
+    bench.succeed(&["create", "s", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
+    assert!(Served::of(&bench, "").stop("TERM").0.success());
+    bench.fail(&["serve", "s", "--listen", "unix:/nonexistent/socket"], 1, &["/nonexistent/socket"]);
+    bench.succeed(&["copy", "s", "new", "--by-map", "--sparse"]);
+    assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
+}
+
 #[test]
 fn a_store_that_cannot_grow_stays() {
     let bench = Bench::new();

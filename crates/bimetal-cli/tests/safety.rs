@@ -126,6 +126,62 @@ fn create_overwrites_nothing_that_exists() {
     bench.succeed(&["check", "other"]);
 }
 
+/// A store that someone else made cannot make a server write to a file of its choice.
+#[test]
+fn links_in_a_store_are_not_followed() {
+    let bench = Bench::new();
+    create(&bench, "s", "pagemap", &["--sparse"]);
+    for name in ["map", "checkpoint.0", "journal", "region0.flash", "superblock"] {
+        let (file, kept) = (bench.path("s").join(name), bench.path("kept"));
+        bench.file("target", "precious");
+        fs::rename(&file, &kept).unwrap();
+        std::os::unix::fs::symlink(bench.path("target"), &file).unwrap();
+        bench.fail(&["serve", "s"], 1, &["symbolic link"]);
+        assert_eq!(fs::read_to_string(bench.path("target")).unwrap(), "precious", "{name}");
+        fs::rename(&kept, &file).unwrap();
+    }
+    bench.succeed(&["check", "s"]);
+}
+
+#[test]
+fn an_image_of_a_rescue_has_the_size_of_the_device_and_needs_no_superblock() {
+    let bench = Bench::new();
+    create(&bench, "s", "pagemap", &["--sparse"]);
+    let bytes = bench.json(&["stat", "s"])["capacity_bytes"].as_u64().unwrap();
+    bench.succeed(&["check", "s", "--rescue", "image"]);
+    assert_eq!(fs::metadata(bench.path("image")).unwrap().len(), bytes);
+    fs::remove_file(bench.path("s").join("journal")).unwrap();
+    bench.succeed(&["check", "s", "--rescue", "searched"]);
+    assert_eq!(fs::metadata(bench.path("searched")).unwrap().len(), bytes);
+    fs::write(bench.path("s").join("superblock"), [0; 4096]).unwrap();
+    bench.fail(&["check", "s"], 1, &["superblock is destroyed", "--rescue"]);
+    bench.succeed(&["check", "s", "--rescue", "without"]);
+    fs::remove_file(bench.path("s").join("superblock")).unwrap();
+    bench.succeed(&["check", "s", "--rescue", "without-any"]);
+    bench.fail(&["check", "nothing", "--rescue", "none"], 1, &["there is no store"]);
+    assert!(!bench.path("none").exists(), "the next attempt can make it");
+}
+
+#[test]
+fn each_region_has_one_file_of_its_own() {
+    let bench = Bench::new();
+    let create = ["create", "s", "--scheme", "chang", "--capacity", "16MiB", "--sparse"];
+    let refuse = |options: &[&str], expected: &[&str]| {
+        bench.fail(&[&create[..], options].concat(), 1, expected);
+        assert!(!bench.path("s").exists() || fs::read_dir(bench.path("s")).unwrap().next().is_none());
+        assert!(!bench.path("one").exists());
+    };
+    refuse(&["--region", "fast=one", "--region", "fast=two"], &["`fast` already has a file"]);
+    refuse(&["--region", "fast=one", "--region", "slow=one"], &["the file of region `fast`"]);
+}
+
+#[test]
+fn a_benchmark_takes_no_more_room_than_there_is() {
+    let bench = Bench::new();
+    bench.fail(&["bench", "nbd", "--size", "0"], 2, &["`--size` is 0"]);
+    bench.fail(&["bench", "nbd", "--size", "64TiB"], 1, &["512 TiB", "free", "--dir"]);
+}
+
 #[test]
 fn what_is_in_use_is_not_taken_even_by_force() {
     let bench = Bench::new();

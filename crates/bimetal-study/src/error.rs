@@ -48,6 +48,15 @@ pub enum StudyError {
         /// Logical capacity of the device, in MiB.
         logical_mib: u64,
     },
+    /// The time of the replay does not fit into 64 bits of nanoseconds.
+    #[error(
+        "the replay takes {years:.0} years of simulated time, and at most {YEARS_MAX} are possible; hint: fewer passes \
+         (`--repeat`), or faster arrivals (`--arrivals trace:SPEED`)"
+    )]
+    TooLong {
+        /// From the first arrival to the end of the last pass.
+        years: f64,
+    },
     /// The progress callback stopped it.
     #[error("stopped before the end")]
     Stopped,
@@ -64,11 +73,14 @@ pub enum StudyError {
     },
 }
 
+/// Longest simulated time, half of what 64 bits of nanoseconds hold: the rest is for requests that wait.
+pub(crate) const YEARS_MAX: u64 = (u64::MAX / 2) / (365 * 86_400 * 1_000_000_000);
+
 impl StudyError {
     /// Whether the request was invalid, as opposed to a failure while it ran.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Setting { .. } | Self::DeviceSetting(_) | Self::Workload(_) => true,
+            Self::Setting { .. } | Self::DeviceSetting(_) | Self::Workload(_) | Self::TooLong { .. } => true,
             Self::Device(DeviceError::Build(BuildError::Unknown { .. } | BuildError::Parameter(_))) => true,
             Self::Device(_)
             | Self::Fit(_)

@@ -278,7 +278,7 @@ pub struct MeasureArgs {
 impl MeasureArgs {
     /// The size in whole mebibytes, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.size.0.next_multiple_of(1 << 20)
+        self.size.0.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX)
     }
 }
 

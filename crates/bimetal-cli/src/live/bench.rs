@@ -27,7 +27,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bimetal_core::request::SECTOR_BYTES;
 use bimetal_core::scheme::{self, SCHEMES};
 use bimetal_live::MemoryDevice;
-use bimetal_live::store::Store;
+use bimetal_live::store::backing::Storage;
+use bimetal_live::store::{Directory, Store};
+use bimetal_study::number::{SIZES, with_unit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -44,6 +46,9 @@ use servers::{Ours, Theirs};
 pub use ublk::ublk;
 pub use vhost_user::vhost_user;
 use workload::Workload;
+
+/// Space of all stores and images, in sizes of the measured range.
+const STORES: u64 = 8;
 
 const WORKLOADS: [Workload; 4] = [
     Workload::new("read 4K, depth 1", "randread", REQUEST_BYTES, 1),
@@ -144,11 +149,24 @@ fn beside_nbdkit<'a>(backing: &str, ours: &'a Ours, theirs: &'a Theirs, store: O
 
 /// A new folder for the stores and images of a benchmark, removed at the end.
 fn folder(args: &MeasureArgs) -> Result<TempDir, Failure> {
+    if args.bytes() == 0 {
+        return Err(Failure::usage("`--size` is 0: clients need a range to read and write, such as 256MiB"));
+    }
     let folder = match &args.dir {
         Some(folder) => tempfile::tempdir_in(folder),
         None => tempfile::tempdir(),
     };
-    folder.map_err(|error| Failure::failed(format!("no directory for the store can be made: {error}")))
+    let folder = folder.map_err(|error| Failure::failed(format!("no directory for the store can be made: {error}")))?;
+    let needed = args.bytes().saturating_mul(STORES);
+    match Directory::new(folder.path()).free_bytes().filter(|&free| free < needed) {
+        Some(free) => Err(Failure::failed(format!(
+            "{}: stores and images take {}, and {} are free; hint: a smaller `--size`, or another `--dir`",
+            folder.path().display(),
+            with_unit(SIZES, needed as f64),
+            with_unit(SIZES, free as f64)
+        ))),
+        None => Ok(folder),
+    }
 }
 
 /// Whether the user has interrupted the benchmark. The signal is caught because a killed process would leave its stores

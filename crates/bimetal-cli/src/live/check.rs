@@ -1,6 +1,6 @@
 //! `bimetal check`: verifies or rescues a store.
 
-use std::fs::{OpenOptions, Permissions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -109,8 +109,12 @@ fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
     let file = file.and_then(|file| file.set_permissions(Permissions::from_mode(IMAGE_MODE)).map(|()| file));
     let file =
         file.map_err(|error| Failure::failed(format!("{}: the image cannot be made: {error}", path.display())))?;
-    let rescued = rescue(Arc::new(Directory::new(&args.store)), &Parts::default(), image(file).as_ref())
-        .map_err(|error| Failure::store(&args.store, error))?;
+    let rescued = rescue(Arc::new(Directory::new(&args.store)), &Parts::default(), image(file).as_ref());
+    let rescued = rescued.map_err(|error| {
+        // Nothing was rescued, and the next attempt has to make it.
+        let _ = fs::remove_file(path);
+        Failure::store(&args.store, error)
+    })?;
     let Rescued { is_state, refusal, sectors, lost, pages } = &rescued;
     let json = Saved {
         bimetal: env!("CARGO_PKG_VERSION"),

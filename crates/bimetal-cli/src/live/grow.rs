@@ -47,7 +47,9 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
         )));
     }
     let device = Device { logical: args.capacity, ..contents.device.scaled(args.capacity)? }.resolve()?.device;
-    let larger = beside(&args.store)?;
+    // The store itself takes part in the exchange, not a symbolic link to it.
+    let place = args.store.canonicalize()?;
+    let larger = beside(&place)?;
     let directory = Directory::make(&larger)
         .map_err(|error| Failure::failed(format!("{}: the directory cannot be made: {error}", larger.display())))?;
     // The files are left over from an interrupted growth.
@@ -62,7 +64,7 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
         )));
     }
     let failed = |what: &str, error| Failure::failed(format!("{}: {what}: {error}", larger.display()));
-    replace::exchange(&args.store, &larger).map_err(|error| failed("complete, but cannot replace the store", error))?;
+    replace::exchange(&place, &larger).map_err(|error| failed("complete, but cannot replace the store", error))?;
     drop(old);
     let copied = with_unit(SIZES, (sectors * SECTOR_BYTES) as f64);
     inform(&format!("{store}: {}; {copied} copied", create::summary(&device)));
@@ -74,9 +76,8 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The directory of the larger store: a sibling, so that the two can exchange names.
+/// The directory of the larger store, which has this absolute path without links: a sibling, so that the two can exchange names.
 fn beside(store: &Path) -> Result<PathBuf, Failure> {
-    let store = store.canonicalize()?;
     let Some(name) = store.file_name() else {
         return Err(Failure::usage(format!("{}: a store in the root of a file system cannot grow", store.display())));
     };

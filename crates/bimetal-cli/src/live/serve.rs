@@ -45,8 +45,23 @@ pub fn run(args: &ServeArgs) -> Result<(), Failure> {
         backups: true,
         vhost_user: args.vhost_user.clone(),
     };
+    let served = serve(args, &store, settings, files_before);
+    if served.is_err() {
+        // What fails before clients can connect leaves the store as it was.
+        store.close().unwrap_or_else(|error| warn(&format!("the store could not be closed: {error}")));
+    }
+    served
+}
+
+/// Serves an open store until it is told to stop.
+fn serve(
+    args: &ServeArgs,
+    store: &Arc<Store>,
+    settings: ServiceSettings,
+    files_before: Option<u64>,
+) -> Result<(), Failure> {
     let unserved = |error| unserved(args, error);
-    let service = Service::start(&args.store, Arc::clone(&store), settings).map_err(unserved)?;
+    let service = Service::start(&args.store, Arc::clone(store), settings).map_err(unserved)?;
     service.warnings().iter().for_each(|warning| warn(&warning.to_string()));
     let stopping = Stopping::at_signals(service.stop())?;
     inform(&recovered(store.recovery()));

@@ -1,8 +1,9 @@
 //! `bimetal stat`: statistics of a store, served or not.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bimetal_core::report::ResponseFigures;
 use bimetal_live::health::Health;
@@ -26,7 +27,7 @@ pub fn run(args: &StatArgs) -> Result<(), Failure> {
 /// The answer of the store's server, or of the store itself if it is not served.
 fn answer_of(args: &StatArgs, question: &str) -> Result<String, Failure> {
     if let Ok(server) = UnixStream::connect(args.store.join(STAT_SOCKET)) {
-        return ask(server, question).map_err(|error| {
+        return ask(server, question, SILENCE).map_err(|error| {
             Failure::failed(format!("{}: the server does not answer: {error}", args.store.display()))
         });
     }
@@ -43,11 +44,20 @@ pub fn answer(health: &Health, question: &str) -> Result<String, Failure> {
     Ok(text(health))
 }
 
-fn ask(mut server: UnixStream, question: &str) -> io::Result<String> {
+/// Time for which the server may be silent, for example because it is stopped.
+const SILENCE: Duration = Duration::from_secs(10);
+
+fn ask(mut server: UnixStream, question: &str, silence: Duration) -> io::Result<String> {
+    server.set_read_timeout(Some(silence))?;
     server.write_all(format!("{question}\n").as_bytes())?;
     let mut answer = String::new();
-    server.read_to_string(&mut answer)?;
-    if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
+    server.read_to_string(&mut answer).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            io::Error::new(ErrorKind::TimedOut, format!("nothing within {silence:?}; hint: it may be stopped or hung"))
+        }
+        _ => error,
+    })?;
+    if answer.is_empty() { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
 }
 
 fn text(health: &Health) -> String {
@@ -114,4 +124,16 @@ fn responses(figures: &ResponseFigures) -> String {
     }
     let time = |us| with_unit(TIMES, us);
     format!("{} on average, 99 % within {}, since it was opened", time(figures.mean), time(figures.p99))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_silent_is_not_waited_for() {
+        let (client, _server) = UnixStream::pair().unwrap();
+        let error = ask(client, "text", Duration::from_millis(20)).unwrap_err();
+        assert!(error.to_string().contains("stopped or hung"), "{error}");
+    }
 }

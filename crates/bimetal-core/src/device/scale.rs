@@ -12,6 +12,9 @@ use crate::chip::Chip;
 use crate::scheme;
 use crate::units::ByteSize;
 
+/// The parameter of a scheme that is a part of the capacity.
+const BUDGET: &str = "budget";
+
 /// Least number of blocks of a die: the few open or erased blocks must be a small part of its spare area.
 const DIE_BLOCKS_MIN: u64 = 128;
 
@@ -36,12 +39,19 @@ impl Device {
                 bytes.0 = (bytes.0 as f64 * factor) as u64 / SECTOR_ALIGNMENT * SECTOR_ALIGNMENT;
             }
         }
+        if factor > 1.0
+            && let Some(last) = device.disks.last_mut()
+        {
+            // It takes the rest, so that the disks hold any capacity.
+            last.capacity = None;
+        }
         if device.scheme.is_empty() {
             return Ok(device);
         }
         let parameters = (scheme::find(&device.scheme)?.parameters)();
         let sizes = parameters.iter().filter(|parameter| parameter.accepts == <ByteSize as scheme::Value>::accepts());
-        for size in sizes {
+        // A larger device takes the same requests: thresholds and segments keep their sizes.
+        for size in sizes.filter(|size| factor < 1.0 || size.name == BUDGET) {
             if let Some(value) = device.parameters.get_mut(size.name)
                 && let Ok(bytes) = size_of(value)
             {
@@ -116,6 +126,17 @@ mod tests {
         let budget = |device: &Device| size_of(&device.parameters["budget"]).unwrap();
         let shares = [&whole.device, &scaled.device].map(|device| budget(device).0 as f64 / device.logical.0 as f64);
         assert!((shares[0] / shares[1] - 1.0).abs() < 1e-6, "{shares:?}");
+    }
+
+    #[test]
+    fn a_larger_device_keeps_the_sizes_of_requests_and_has_disks_for_its_capacity() {
+        let mut device = preset("opfcl-1").unwrap();
+        device.disks[0].capacity = Some(Capacity::Bytes(device.logical));
+        device.parameters.insert("sequential_unit".into(), Value::String("128KiB".into()));
+        let logical = ByteSize(device.logical.0 + 37 * 512);
+        let larger = Device { logical, ..device.scaled(logical).unwrap() };
+        assert_eq!(larger.parameters["sequential_unit"], device.parameters["sequential_unit"]);
+        assert_eq!(larger.resolve().unwrap().device.logical, logical);
     }
 
     #[test]

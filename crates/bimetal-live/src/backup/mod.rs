@@ -99,8 +99,14 @@ impl Backup {
             Ok(())
         })?;
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.iter().try_for_each(|(sector, bytes)| sink.take(*sector, bytes))?;
-        lost.iter().try_for_each(|&(sector, sectors)| sink.lose(sector, sectors))
+        if self.lock().is_over {
+            return Ok(());
+        }
+        let taken = runs.iter().try_for_each(|(sector, bytes)| sink.take(*sector, bytes));
+        let taken = taken.and_then(|()| lost.iter().try_for_each(|&(sector, sectors)| sink.lose(sector, sectors)));
+        // Before the sink is free: a stalled one holds up nobody else.
+        self.lock().is_over |= taken.is_err();
+        taken
     }
 
     /// Copies all chunks that contain any of these sectors, which are about to be changed.
@@ -254,7 +260,9 @@ impl BlockDevice for BackedUp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicUsize;
     use std::thread;
+    use std::time::Duration;
 
     use bimetal_core::part::random::below;
 
@@ -359,6 +367,38 @@ mod tests {
         used.write(SECTORS, &[2; 512], false).unwrap_err();
         used.trim(u64::MAX, u64::MAX, false).unwrap_err();
         while running.step().unwrap().is_continue() {}
+    }
+
+    /// Takes nothing, and fails after some time.
+    struct Stalled(Arc<AtomicUsize>);
+
+    impl Sink for Stalled {
+        fn take(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            thread::sleep(Duration::from_millis(50));
+            Err(io::ErrorKind::TimedOut.into())
+        }
+
+        fn lose(&mut self, _: u64, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_stalled_sink_is_tried_once_for_all_who_wait() {
+        let (memory, backups) = device();
+        let used = BackedUp::new(Arc::clone(&memory) as _, Arc::clone(&backups));
+        used.write(0, &vec![1; (SECTORS * 512) as usize], false).unwrap();
+        let tries = Arc::<AtomicUsize>::default();
+        let running = backups.begin(Box::new(Stalled(Arc::clone(&tries)))).unwrap();
+        thread::scope(|scope| {
+            for chunk in 0..6 {
+                let used = &used;
+                scope.spawn(move || used.write(chunk * CHUNK_SECTORS, &[2; 512], false).unwrap());
+            }
+        });
+        assert_eq!(tries.load(Ordering::Relaxed), 1);
+        drop(running);
     }
 
     /// A number is written to one chunk, then to another, then with one request to the border between two.

@@ -111,6 +111,17 @@ fn contents(resolved: &Resolved, options: &CreateOptions) -> Result<Contents, St
             return Err(unsuitable(file, format!("the device has no region `{name}`; it has: {}", known.join(", "))));
         }
     }
+    for (index, (name, file)) in options.regions.iter().enumerate() {
+        let earlier = &options.regions[..index];
+        if earlier.iter().any(|(known, _)| known == name) {
+            return Err(unsuitable(file, format!("region `{name}` already has a file; give one for each region")));
+        }
+        let of_disk = options.disk.as_ref().filter(|disk| *disk == file).map(|_| "the disk".to_owned());
+        let of_region = earlier.iter().find(|(_, known)| known == file).map(|(other, _)| format!("region `{other}`"));
+        if let Some(other) = of_disk.or(of_region) {
+            return Err(unsuitable(file, format!("it is the file of {other}, too; give each its own")));
+        }
+    }
     if let (Some(file), true) = (&options.disk, resolved.volumes.is_empty()) {
         return Err(unsuitable(file, format!("scheme `{}` has no home disk; leave it out", resolved.device.scheme)));
     }

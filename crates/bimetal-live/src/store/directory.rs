@@ -55,6 +55,11 @@ impl Storage for Directory {
         if access == Access::Create {
             options.create_new(true).mode(FILE_MODE);
         } else {
+            // A link in a store that someone else made could lead to any file.
+            if Path::new(name).is_relative() {
+                refuse_link(&path)?;
+                flags |= OFlags::NOFOLLOW;
+            }
             let found = fs::metadata(&path)?;
             existing::check_kind(&found)?;
             // `O_EXCL` on a block device: it is not mounted, and cannot be while it is open.
@@ -89,6 +94,16 @@ impl Storage for Directory {
         let space = rustix::fs::statvfs(&self.path).ok()?;
         Some(space.f_bavail * space.f_frsize)
     }
+}
+
+/// Refuses a symbolic link in place of a store's own file.
+fn refuse_link(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path)?.is_symlink() {
+        return Ok(());
+    }
+    let what = "it is a symbolic link, and a store's own files are never links: whoever made the store chose the file that \
+                would be read and written; hint: if it is your own link, move the file itself into the store";
+    Err(io::Error::new(ErrorKind::InvalidInput, what))
 }
 
 /// Adds the user of a block device to the error, if it cannot be opened exclusively.

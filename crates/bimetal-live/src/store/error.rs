@@ -24,7 +24,10 @@ pub enum StoreError {
     #[error("there is no store; make one with `bimetal create`")]
     Missing,
     /// The creation of the store was interrupted.
-    #[error("the store was not made to the end; make it again")]
+    #[error(
+        "the store was not made to the end, or its superblock is destroyed; hint: `bimetal check --rescue IMAGE` saves the data \
+         of a destroyed one, `bimetal create` makes an unfinished one again"
+    )]
     Unfinished,
     /// Another process has the store open.
     #[error("the store is in use by another process; stop that first")]

@@ -19,7 +19,7 @@ use super::home_disk::HomeDisk;
 use super::label::{FileRole, Label};
 use super::names::{DISK, JOURNAL, SUMS, region_file};
 use super::region::FIRST_SLOT;
-use super::superblock::{SUPERBLOCK, Superblock};
+use super::superblock::{Contents, SUPERBLOCK, Superblock};
 use crate::block_device::BlockDevice;
 
 /// Files of a store, if its superblock cannot name them.
@@ -57,13 +57,11 @@ pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> 
             let mut take = |sector, bytes: &[u8]| image.write_at(sector * SECTOR as u64, bytes);
             let written = read_range(&store, 0..store.sectors(), &mut take);
             let (sectors, lost) = written.in_file("the image")?;
+            // Sectors that were never written are zeros up to the end of the device.
+            image.set_len(store.sectors() * SECTOR as u64).in_file("the image")?;
             Ok(Rescued { is_state: true, sectors, lost, ..Rescued::default() })
         }
-        Err(error @ (StoreError::InUse | StoreError::FileInUse { .. } | StoreError::Missing))
-            if parts.regions.is_empty() =>
-        {
-            Err(error)
-        }
+        Err(error @ (StoreError::InUse | StoreError::FileInUse { .. })) if parts.regions.is_empty() => Err(error),
         Err(error) => {
             let (newest, rescued) = (BTreeMap::new(), Rescued::default());
             let mut search = Search { storage: storage.as_ref(), image, sectors: 0, newest, rescued };
@@ -73,6 +71,14 @@ pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> 
         }
     }
 }
+
+/// The files of regions that have the default names, of which some may be missing.
+fn default_regions(storage: &dyn Storage) -> impl Iterator<Item = String> {
+    (0..REGIONS_MAX).map(region_file).filter(|file| storage.exists(file).unwrap_or(false))
+}
+
+/// Regions are numbered by one byte.
+const REGIONS_MAX: usize = 256;
 
 /// Bytes of the journal that are searched at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -125,6 +131,9 @@ impl Search<'_> {
                 self.take_journal(journal.as_ref(), &label, seed).in_file(JOURNAL)?;
             }
         }
+        if let Some(bytes) = self.device_bytes() {
+            self.image.set_len(bytes).in_file("the image")?;
+        }
         self.rescued.sectors = self.newest.values().flatten().filter(|&&sequence| sequence > 0).count() as u64;
         Ok(())
     }
@@ -141,13 +150,26 @@ impl Search<'_> {
         if !parts.regions.is_empty() {
             return Ok(parts.clone());
         }
-        let file = self.storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
-        if let Some(contents) = Superblock::read(file.as_ref()).ok().and_then(|superblock| superblock.contents) {
+        if let Some(contents) = self.contents() {
             return Ok(Parts { regions: contents.regions, disk: contents.disk });
         }
-        let exists = |file: &String| self.storage.exists(file).unwrap_or(false);
-        let regions = (0..).map(region_file).take_while(exists).collect();
-        Ok(Parts { regions, disk: Some(DISK.to_owned()).filter(exists) })
+        let regions: Vec<String> = default_regions(self.storage).collect();
+        if regions.is_empty() {
+            return Err(StoreError::Missing);
+        }
+        Ok(Parts { regions, disk: Some(DISK.to_owned()).filter(|disk| self.storage.exists(disk).unwrap_or(false)) })
+    }
+
+    /// The description of the store, if its superblock is intact.
+    fn contents(&self) -> Option<Contents> {
+        let file = self.storage.open(SUPERBLOCK, Access::Read, false).ok()?;
+        Superblock::read(file.as_ref()).ok()?.contents
+    }
+
+    /// Capacity of the device, if it is known.
+    fn device_bytes(&self) -> Option<u64> {
+        let bytes = self.contents()?.device.logical.0;
+        Some(bytes / SECTOR as u64 * SECTOR as u64).filter(|&bytes| bytes <= self.sectors * SECTOR as u64)
     }
 
     fn take(&mut self, tag: Tag, bytes: &[u8]) -> std::io::Result<()> {

@@ -153,12 +153,15 @@ impl Answer {
             None => "no goal is a limit: no cheaper device was simulated",
         };
         let mut lines = vec![what.to_owned()];
+        lines.extend(self.recommended.as_ref().and_then(Choice::falls_behind));
         for one in &self.by_goal {
             let name = one.goal.measure.words();
             match (&one.without, one.costs_usd) {
                 (Some(without), Some(costs)) if costs > 0.0 => {
+                    let behind =
+                        if without.overload.is_some() { ", but that device falls behind the trace" } else { "" };
                     lines.push(format!(
-                        "without the goal for the {name}: {} USD less{}",
+                        "without the goal for the {name}: {} USD less{}{behind}",
                         dollars(costs),
                         self.more_flash(without)
                     ));

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::goals::{Cause, Goal, Measure, Outcome, Terms};
 use super::space::Candidate;
-use crate::number::NOTHING;
+use crate::number::{NOTHING, significant};
 use crate::sweep::row::Row;
 
 /// Stands for the responses of an overloaded device.
@@ -121,6 +121,17 @@ impl From<&Candidate> for Made {
 }
 
 impl Choice {
+    /// A remark if the device is overloaded, which only goals for responses exclude.
+    pub(super) fn falls_behind(&self) -> Option<String> {
+        self.overload.map(|times| {
+            format!(
+                "this device falls behind the trace: its responses grow until the end, and the requests take {} times as \
+                 long as their arrivals; a goal for responses, such as `--mean 10ms`, excludes such devices",
+                significant(times)
+            )
+        })
+    }
+
     /// A device with its row, and its row with one request at a time unless the first row is that already.
     pub(super) fn new(
         made: Made,

@@ -4,14 +4,27 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use bimetal_core::device::Resolved;
-use bimetal_core::replay::{self, Fill, Plan};
+use bimetal_core::replay::{self, Arrivals, Fill, Plan};
 use bimetal_core::report::{self, Report, TraceFacts};
 use bimetal_core::request::{Request, SECTOR_BYTES};
 use bimetal_core::units::Nanos;
 
 use super::entry::{Entry, Speed};
 use super::parts::{DiskFacts, RegionFacts};
+use crate::error::YEARS_MAX;
 use crate::{StudyError, arrivals};
+
+/// Refuses a replay whose clock would overflow.
+fn check_duration(requests: &[Request], plan: &Plan) -> Result<(), StudyError> {
+    const YEAR_NS: f64 = 365.0 * 86_400e9;
+    let (Arrivals::Trace { speed }, Some(first), Some(last)) = (plan.arrivals, requests.first(), requests.last())
+    else {
+        return Ok(());
+    };
+    let duration_ns = last.arrival_ns.saturating_sub(first.arrival_ns) as f64 / speed;
+    let years = duration_ns * (1.0 + 1.0 / requests.len() as f64) * f64::from(plan.passes) / YEAR_NS;
+    if years > YEARS_MAX as f64 { Err(StudyError::TooLong { years }) } else { Ok(()) }
+}
 
 /// Runs one device.
 ///
@@ -24,6 +37,7 @@ pub fn entry(
     plan: &Plan,
     served: replay::Progress<'_>,
 ) -> Result<Entry, StudyError> {
+    check_duration(requests, plan)?;
     let mut media = resolved.media();
     let mut scheme = resolved.build().map_err(bimetal_core::device::DeviceError::from)?;
     // The fill runs separately, so that only the passes are timed.
