@@ -39,6 +39,8 @@ class _Shown:
     facts: list[str]
     #: The limits that rule out a cheaper device.
     binding: list[str]
+    #: The cheapest drive on the market that meets all goals, and drives that could not be simulated.
+    drives: list[str]
     #: Name and description of the response that is shown with price and life.
     response: tuple[str, str]
     chosen: Table
@@ -57,6 +59,7 @@ class Advice(_records.Advice):
             core.searched(),
             core.facts(),
             core.binding(),
+            core.drives(),
             core.response(),
             core.chosen(),
             core.front(),
@@ -109,11 +112,12 @@ class Advice(_records.Advice):
         shown: _Shown = self.__dict__["_shown"]
         head = f"{self.trace.name}: {'; '.join(shown.goals)}. {shown.searched}; {'; '.join(shown.facts)}. "
         chosen = "The cheapest that meets all goals:" if self.recommended else "No device meets all goals. The closest:"
-        binds = "; ".join(shown.binding)
-        return head + chosen, f"Limiting goals: {binds}.", "The best by price, response and life:"
+        binds = f"Limiting goals: {'; '.join(shown.binding)}."
+        drives = f" Drives to buy: {'; '.join(shown.drives)}." if shown.drives else ""
+        return head + chosen, binds + drives, "The best by price, response and life:"
 
     def __repr__(self) -> str:
-        """Goals, the chosen device, the limits that rule out a cheaper one, and the best devices."""
+        """Goals, the chosen device, the limits that rule out a cheaper one, the drive to buy, and the best devices."""
         shown: _Shown = self.__dict__["_shown"]
         head, binds, best = self._texts()
         lines = [head, text_table(shown.chosen), binds]

@@ -100,7 +100,7 @@ def paper(
     *,
     quick: bool = False,
     traces: Mapping[str, Trace | str | os.PathLike[str]] | None = None,
-    on: Sequence[Trace | str | os.PathLike[str]] = (),
+    on: Trace | str | os.PathLike[str] | Sequence[Trace | str | os.PathLike[str]] = (),
     set: Settings | None = None,
     jobs: int | None = None,
 ) -> Reproduction:
@@ -112,17 +112,19 @@ def paper(
     instead, on the paper's devices scaled to the trace. ``set`` repeats the experiments with other settings:
     ``{"wlaftl.threshold_rule": "cycles"}`` for a parameter of a scheme or a field of its device, where the figure does
     not set it itself, and ``{"fin1.footprint": 0.8}`` for a parameter of a generated trace. A setting that changes no
-    replay is a :class:`bimetal.BimetalWarning`. ``jobs`` is the number of replays at once. Ctrl-C ends the reproduction.
+    replay is a :class:`bimetal.BimetalWarning`. ``jobs`` is the number of replays at once. Ctrl-C ends the
+    reproduction.
     """
     if jobs is not None and jobs < 1:
         raise SettingError(f"`jobs` is {jobs}: it is at least 1")
     names = [figures] if isinstance(figures, str) else list(figures)
     title = "The papers" if name is None else f"Paper {name}"
     settings = settings_text(set)
-    if on:
+    traced = [on] if isinstance(on, Trace | str | os.PathLike) else list(on)
+    if traced:
         if names or quick or traces:
             raise SettingError("`on` excludes `figures`, `quick` and `traces`: no figure of the paper's traces is made")
-        judged = [_opened(trace) for trace in on]
+        judged = [_opened(trace) for trace in traced]
         core = _core.reproduce_on(name, [trace._requests for trace in judged], settings, jobs or 0)
         papers = [] if name is None else [name]
         names = [trace.facts.name for trace in judged]

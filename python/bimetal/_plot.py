@@ -65,7 +65,7 @@ def comparison(
     draw[figure](ax, results)
     ax.set_yticks(range(len(results)), [result.scheme for result in results])
     ax.invert_yaxis()
-    ax.set_title(title)
+    ax.set_title(title, parse_math=False)
     return ax
 
 
@@ -173,7 +173,7 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
         ax.plot(requests, [float("nan") if value is None else value for value in values], marker=".")
         ax.set_ylabel(figure)
     ax.set_xlabel("measured requests")
-    ax.set_title(f"{result.scheme} on {of.trace.name}")
+    ax.set_title(f"{result.scheme} on {of.trace.name}", parse_math=False)
     return ax
 
 
@@ -211,7 +211,7 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
         ax.set_yscale("log")
     ax.set_xlabel(of.x.label)
     ax.set_ylabel(of.y.label)
-    ax.set_title(of.title)
+    ax.set_title(of.title, parse_math=False)
     if of.series:
         ax.legend()
     return ax
@@ -246,7 +246,7 @@ def sweep(
             ax.plot([cost for cost, _ in own], [value / size for _, value in own], "o", label=scheme)
     ax.set_xlabel("cost (USD)")
     ax.set_ylabel(f"{SWEPT[figure]} ({unit})")
-    ax.set_title(f"{rows[0].point.trace.name}, {rows[0].point.replay.arrivals}")
+    ax.set_title(f"{rows[0].point.trace.name}, {rows[0].point.replay.arrivals}", parse_math=False)
     ax.legend(**_OUTSIDE)
     return ax
 
@@ -287,7 +287,7 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
             scale("log")
     ax.set_xlabel("cost (USD)")
     ax.set_ylabel(f"{words} ({unit})")
-    ax.set_title(f"{of.trace.name}, {of.replay.arrivals}")
+    ax.set_title(f"{of.trace.name}, {of.replay.arrivals}", parse_math=False)
     if not times:
         ax.text(0.5, 0.5, "every device falls behind", ha="center", transform=ax.transAxes)
     ax.legend(**_OUTSIDE)

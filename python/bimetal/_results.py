@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -78,6 +78,18 @@ class Comparison(_records.Comparison):
             if result.scheme == scheme:
                 return result
         raise KeyError(scheme)
+
+    def __iter__(self) -> Iterator[Result]:
+        """Iterate over the results, in the order of the request."""
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        """Return the number of results."""
+        return len(self.results)
+
+    def __contains__(self, scheme: object) -> bool:
+        """Return whether there is a result of this scheme."""
+        return any(result.scheme == scheme for result in self.results)
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a report: one file with plots and tables that opens offline, as ``--html`` does.

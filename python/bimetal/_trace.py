@@ -219,13 +219,14 @@ def _column(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     """Return a column as numbers; an error names the row of an invalid value."""
     import numpy as np
 
+    _refuse_masked(name, values)
     array = np.asarray(values)
     if array.ndim != 1:
         raise TraceError(f"`{name}` has {array.ndim} dimensions; a column has one")
     if name == "time_ns" and array.dtype.kind in "mM":
         if (missing := np.flatnonzero(np.isnat(array))).size:
             raise TraceError(f"row {missing[0]}: `{name}` is missing")
-        array = array.astype(f"{array.dtype.kind}8[ns]").view(np.int64)
+        array = _nanoseconds(name, array)
     elif name == "op" and array.dtype.kind in "OSTU":
         array = _operations(array)
     elif array.dtype.kind in "OfcT" and array.size:
@@ -235,6 +236,25 @@ def _column(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     if array.dtype.kind == "i" and (negative := np.flatnonzero(array < 0)).size:
         raise TraceError(f"row {negative[0]}: `{name}` is {array[negative[0]]}: it cannot be negative")
     return np.ascontiguousarray(array, dtype=np.uint64)
+
+
+def _refuse_masked(name: str, values: Any) -> None:
+    """Refuse a masked array with masked values, which are missing; a conversion would ignore the mask."""
+    import numpy as np
+
+    if np.ma.is_masked(values):
+        raise TraceError(f"row {np.flatnonzero(np.ma.getmaskarray(values))[0]}: `{name}` is missing")
+
+
+def _nanoseconds(name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return dates or durations in nanoseconds, of which 64 bits hold the years 1678 to 2261."""
+    import numpy as np
+
+    converted = array.astype(f"{array.dtype.kind}8[ns]")
+    if (wrapped := np.flatnonzero(converted.astype(array.dtype) != array)).size:
+        row = wrapped[0]
+        raise TraceError(f"row {row}: `{name}` is {array[row]}, which does not fit 64 bits of nanoseconds")
+    return converted.view(np.int64)
 
 
 def _refuse(name: str, array: npt.NDArray[Any]) -> None:
@@ -309,6 +329,7 @@ def _cells(name: str, column: Any) -> npt.NDArray[Any] | tuple[list[str], npt.ND
 
     if getattr(getattr(column, "dt", None), "tz", None) is not None:
         column = column.dt.tz_convert(None)
+    _refuse_masked(name, column)
     array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
     if array.ndim != 1:
         raise TraceError(f"`{name}` has {array.ndim} dimensions; a column has one")
@@ -318,7 +339,7 @@ def _cells(name: str, column: Any) -> npt.NDArray[Any] | tuple[list[str], npt.ND
         if (missing := np.flatnonzero(is_missing)).size:
             raise TraceError(f"row {missing[0]}: `{name}` is missing")
     if kind in "mM":
-        return np.ascontiguousarray(array.astype(f"{kind}8[ns]").view(np.int64))
+        return np.ascontiguousarray(_nanoseconds(name, array))
     if kind in "iubf":
         return np.ascontiguousarray(array, dtype={"i": np.int64, "f": np.float64}.get(kind, np.uint64))
     if kind in "OSTU":

@@ -160,6 +160,24 @@ def test_a_plot_goes_where_it_is_told(compared: bimetal.Comparison) -> None:
     plt.close("all")
 
 
+def test_a_comparison_is_a_collection_of_results(compared: bimetal.Comparison) -> None:
+    assert [result.scheme for result in compared] == [result.scheme for result in compared.results]
+    assert len(compared) == len(compared.results)
+    first = compared.results[0].scheme
+    assert first in compared
+    assert "nonsense" not in compared
+    assert compared[first] is compared.results[0]
+
+
+def test_a_name_is_shown_as_it_is(trace: bimetal.Trace, tmp_path: Path) -> None:
+    named = bimetal.Trace.from_arrays(**trace.to_arrays(), name="cost $a_{b$")
+    ax = bimetal.compare(named, ["pagemap"], arrivals="closed").plot()
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(tmp_path / "plot.png")
+    assert ax.get_title() == "cost $a_{b$"
+
+
 def test_papers_are_drawn_and_listed() -> None:
     found = bimetal.paper("opfcl", ["fig3", "fig4"], quick=True)
     for figure in found.figures:

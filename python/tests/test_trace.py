@@ -254,3 +254,12 @@ def test_objects_of_a_cache_lie_in_slots_or_at_their_ids(tmp_path: Path) -> None
     assert addresses.to_arrays()["op"].tolist() == [1, 1, 0]
     with pytest.raises(bimetal.TraceError, match="slots"):
         bimetal.Trace.open(path, objects="miles")
+
+
+def test_masked_values_are_missing_and_dates_do_not_wrap() -> None:
+    sectors = np.ma.array([0, 8, 999992], mask=[False, False, True])
+    with pytest.raises(bimetal.TraceError, match="row 2: `sector` is missing"):
+        bimetal.Trace.from_arrays(time_ns=[0, 1, 2], op=["r"] * 3, sector=sectors, sectors=[8] * 3)
+    dates = np.array(["1990-01-02", "1500-01-01"], "M8[D]")
+    with pytest.raises(bimetal.TraceError, match="row 1: `time_ns` is 1500-01-01, which does not fit"):
+        bimetal.Trace.from_arrays(time_ns=dates, op=["r"] * 2, sector=[0, 8], sectors=[8] * 2)

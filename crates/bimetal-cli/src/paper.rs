@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bimetal_papers::claim::{Claim, Figure};
-use bimetal_papers::variation::{Applied, Variation, check_variations};
-use bimetal_papers::{Chosen, Conditions, Reproduction, Score, check_traces, choose, reproduce};
+use bimetal_papers::variation::{Applied, Variation};
+use bimetal_papers::{Chosen, Conditions, Reproduction, Score, check_traces, check_variations, choose, reproduce};
 use bimetal_study::figure::{Origin, Plot, Series, short};
 
 use crate::args::{PaperArgs, TraceOptions};

@@ -99,7 +99,8 @@ impl Source {
         let workload = fitted.map_or(self.workload, |fitted| fitted.workload);
         let own = self.settings.iter().chain(fitted.map_or(&[][..], |fitted| fitted.settings)).chain(quick);
         let own = own.map(|&(key, value)| (key.to_owned(), value.to_owned()));
-        let of_user = variations.iter().filter(|variation| variation.applies_to(self, workload)).map(Variation::pair);
+        let of_user =
+            variations.iter().filter(|variation| variation.applies_to(self.name, workload)).map(Variation::pair);
         let mut settings: Vec<(String, String)> = Vec::new();
         for (key, value) in own.chain(of_user) {
             settings.retain(|(known, _)| *known != key);
@@ -162,7 +163,7 @@ impl Experiment {
     /// Whether a setting of the user applies to it, on the workload of a generated trace or on a trace of the user.
     pub(crate) fn takes(&self, variation: &Variation, workload: Option<&str>) -> bool {
         let of_scheme = variation.of == self.scheme && self.settings.contains(&variation.pair());
-        of_scheme || workload.is_some_and(|workload| variation.applies_to(self.source, workload))
+        of_scheme || workload.is_some_and(|workload| variation.applies_to(self.source.name, workload))
     }
 
     /// Sets the arrivals.

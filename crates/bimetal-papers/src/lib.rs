@@ -18,6 +18,7 @@ mod opfcl;
 mod page;
 pub mod pool;
 mod reading;
+mod settings;
 pub mod variation;
 mod wlaftl;
 pub mod workload;
@@ -40,6 +41,7 @@ use variation::{Applied, Variation};
 use bimetal_study::prepare::Workload;
 
 pub use page::figures;
+pub use settings::check_variations;
 
 /// One entry of the registry.
 #[derive(Debug)]

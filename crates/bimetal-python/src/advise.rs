@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bimetal_core::units::ByteSize;
 use bimetal_study::advise::answer::{Answer, response_of};
 use bimetal_study::advise::asked::Asked;
+use bimetal_study::advise::drives_to_buy::DrivesToBuy;
 use bimetal_study::advise::goals::{Goal, Measure};
 use bimetal_study::advise::offered::OfferedLoad;
 use bimetal_study::advise::prices::PriceList;
@@ -51,6 +52,12 @@ impl Advice {
     /// Texts about the limiting goals.
     fn binding(&self) -> Vec<String> {
         self.answer.binding()
+    }
+
+    /// Texts about the drives on the market; empty if none were candidates.
+    fn drives(&self) -> Vec<String> {
+        let about = |drives: &DrivesToBuy| [vec![drives.verdict(&self.answer.goals)], drives.failed.clone()].concat();
+        self.answer.drives.as_ref().map(about).unwrap_or_default()
     }
 
     /// Name of the response shown with price and wear, and its meaning.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use bimetal_papers as papers;
+use bimetal_papers::check_variations;
 use bimetal_papers::experiment::Scale;
-use bimetal_papers::variation::{Variation, check_variations};
+use bimetal_papers::variation::Variation;
 use pyo3::prelude::*;
 
 use crate::error::{Raise, json};

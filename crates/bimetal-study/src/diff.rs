@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use bimetal_core::report::{Better, KeyFigures, ResponseFigures, Shown};
+use bimetal_core::report::{Better, KeyFigures, Overload, ResponseFigures, Shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -39,9 +39,24 @@ struct Scheme {
     response_us: ResponseFigures,
     #[serde(default)]
     service_us: Option<ResponseFigures>,
+    #[serde(default)]
+    load: Load,
     device: Value,
     #[serde(flatten)]
     key: KeyFigures,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Load {
+    #[serde(default)]
+    overload: Overload,
+}
+
+impl Scheme {
+    /// Whether its responses only reflect the length of the trace.
+    fn falls_behind(&self) -> bool {
+        self.load.overload == Overload::Growing
+    }
 }
 
 /// The JSON output of `bimetal diff`.
@@ -259,9 +274,10 @@ fn signed(percent: f64) -> String {
 /// Changes of request times, then of the other figures. Figures that are only shown in details are left out.
 fn changes(a: &Scheme, b: &Scheme) -> Vec<Change> {
     let mut changes = Vec::new();
+    let comparable = !a.falls_behind() && !b.falls_behind();
     let times = [
         ("service_us", "service", a.service_us.as_ref().zip(b.service_us.as_ref())),
-        ("response_us", "response", Some((&a.response_us, &b.response_us))),
+        ("response_us", "response", comparable.then_some((&a.response_us, &b.response_us))),
     ];
     for (field, head, values) in times {
         let Some((a, b)) = values else { continue };
@@ -381,6 +397,14 @@ mod tests {
         assert_eq!(diff.verdict(), "the scheme changed; most: `hyssd`, response mean +50.0 %, worse");
         let row = &diff.sheet().groups[0].rows[0];
         assert_eq!(row[..4], ["hyssd", "! +50.0 %", "=", "="]);
+        let behind =
+            results("1", "hyssd", 90.0, "8MiB").replace(r#""service_us":null"#, r#""load":{"overload":"growing"}"#);
+        let behind = file(folder.path(), "behind.json", &behind);
+        let figures = &Diff::of(&a, &behind).unwrap().schemes[0].figures;
+        assert!(
+            figures.iter().all(|figure| !figure.name.starts_with("response_us")),
+            "a device that falls behind has no mean"
+        );
         let same = Diff::of(&a, &a).unwrap();
         assert!(same.differences.is_empty(), "{:?}", same.differences);
         assert_eq!(same.verdict(), "all figures are the same for the scheme");

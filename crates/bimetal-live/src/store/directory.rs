@@ -101,8 +101,8 @@ fn refuse_link(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_symlink() {
         return Ok(());
     }
-    let what = "it is a symbolic link, and a store's own files are never links: whoever made the store chose the file that \
-                would be read and written; hint: if it is your own link, move the file itself into the store";
+    let what = "it is a symbolic link, which could lead to any file; hint: if the link is your own, move the file itself into \
+                the store";
     Err(io::Error::new(ErrorKind::InvalidInput, what))
 }
 

@@ -102,3 +102,27 @@ pub fn entry(
         spread: None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bimetal_core::request::Op;
+
+    #[test]
+    fn a_replay_of_centuries_is_refused() {
+        let year_ns = 365 * 86_400 * 1_000_000_000;
+        let requests = [0, 100 * year_ns].map(|arrival_ns| Request {
+            arrival_ns,
+            sector: 0,
+            sectors: 8,
+            op: Op::Write,
+            handle: 0,
+        });
+        let plan = |passes, speed| Plan { passes, arrivals: Arrivals::Trace { speed }, ..Plan::default() };
+        assert!(check_duration(&requests, &plan(1, 1.0)).is_ok());
+        assert!(check_duration(&requests, &plan(3, 2.0)).is_ok());
+        let error = check_duration(&requests, &plan(3, 1.0)).unwrap_err().to_string();
+        assert!(error.contains("takes 450 years") && error.contains("at most 292"), "{error}");
+        assert!(check_duration(&requests, &Plan { passes: 1000, ..Plan::default() }).is_ok(), "one request at a time");
+    }
+}
