@@ -25,7 +25,7 @@ def large() -> bimetal.Trace:
     return bimetal.Trace.generate("zipf", set={"requests": 200_000, "span": "64MiB"})
 
 
-@pytest.mark.parametrize("work", ["replay", "compare", "open loop", "paper", "sweep", "advice"])
+@pytest.mark.parametrize("work", ["replay", "compare", "open loop", "paper", "sweep", "advice", "like"])
 def test_an_interrupt_ends_work_soon(work: str, large: bimetal.Trace) -> None:
     jobs: dict[str, Callable[[], object]] = {
         "replay": lambda: bimetal.replay(large, "pagemap", repeat=100_000),
@@ -34,6 +34,7 @@ def test_an_interrupt_ends_work_soon(work: str, large: bimetal.Trace) -> None:
         "paper": lambda: bimetal.paper("chang", "fig8"),
         "sweep": lambda: bimetal.sweep({"replay": {"repeat": 100_000}, "grids": [{"scheme": ["pagemap", "chang"]}]}),
         "advice": lambda: bimetal.advise(large, mean="1us", schemes="pagemap", repeat=100_000),
+        "like": lambda: bimetal.Trace.sample().like(requests=20_000_000),
     }
     before = threads()
     sent: list[float] = []

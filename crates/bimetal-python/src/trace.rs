@@ -171,8 +171,10 @@ impl Trace {
 
     /// Requests like those of this trace.
     fn like(&self, py: Python<'_>, settings: Vec<(String, String)>, seed: u64) -> PyResult<Self> {
-        let made = interruptible(py, |_| generate::like(&self.workload, &settings, seed))?;
-        made.map(|like| Self::of(like.trace)).map_err(|error| error.raise(py))
+        let made = interruptible(py, |stop| {
+            generate::like_with_progress(&self.workload, &settings, seed, &mut |_| stop.flow()).map(Self::of)
+        })?;
+        made.map_err(|error| error.raise(py))
     }
 
     fn __len__(&self) -> usize {

@@ -40,7 +40,11 @@ pub fn trace_with_progress(
     let all = workload::settings(name, settings)?;
     let count = all.iter().find_map(|(key, value)| (key == "requests").then(|| value.parse::<u64>().ok()).flatten());
     check_memory(count.unwrap_or(0))?;
-    let generator = workload::build(name, settings, seed)?;
+    drawn(name, workload::build(name, settings, seed)?, progress)
+}
+
+/// All requests of a generator.
+fn drawn(name: &str, generator: Requests, progress: Progress<'_>) -> Result<Trace, StudyError> {
     let mut requests = Vec::with_capacity(generator.size_hint().0);
     for request in generator {
         requests.push(request);
@@ -99,6 +103,31 @@ pub struct Like {
 /// # Errors
 /// An unknown parameter, a trace to which no model can be fitted, or more requests than memory holds.
 pub fn like(source: &Workload, settings: &[(String, String)], seed: u64) -> Result<Like, StudyError> {
+    let (trace, parameters, model) = fitted(source, settings, seed, &mut to_the_end)?;
+    let comparison = like::compare(&source.requests, &trace.requests, seed)?;
+    Ok(Like { trace, settings: parameters.settings(), model_numbers: model.numbers(), comparison })
+}
+
+/// The requests of [`like`] alone, with a progress callback like that of [`trace_with_progress`].
+///
+/// # Errors
+/// The errors of [`like`], or `progress` stopped it.
+pub fn like_with_progress(
+    source: &Workload,
+    settings: &[(String, String)],
+    seed: u64,
+    progress: Progress<'_>,
+) -> Result<Trace, StudyError> {
+    fitted(source, settings, seed, progress).map(|(trace, ..)| trace)
+}
+
+/// Requests like those of a trace, their parameters and their model.
+fn fitted(
+    source: &Workload,
+    settings: &[(String, String)],
+    seed: u64,
+    progress: Progress<'_>,
+) -> Result<(Trace, LikeParameters, Model), StudyError> {
     let mut parameters = LikeParameters::parse(settings).map_err(WorkloadError::from)?;
     let model = Model::fit(&source.requests)?;
     if parameters.requests == 0 {
@@ -106,9 +135,7 @@ pub fn like(source: &Workload, settings: &[(String, String)], seed: u64) -> Resu
     }
     check_memory(parameters.requests)?;
     let requests: Requests = model.generate(parameters.requests, seed);
-    let trace = collected(&format!("like {}", source.facts.name), FORMAT, requests.collect());
-    let comparison = like::compare(&source.requests, &trace.requests, seed)?;
-    Ok(Like { trace, settings: parameters.settings(), model_numbers: model.numbers(), comparison })
+    Ok((drawn(&format!("like {}", source.facts.name), requests, progress)?, parameters, model))
 }
 
 /// Checks the memory for the requests themselves and for their encoding as a file.
