@@ -17,6 +17,7 @@ pub fn run(args: &ProfileArgs) -> Result<(), Failure> {
         warn(warning);
     }
     let curves = CurvePlan { points: args.curve_points, sampling_rate: args.sample };
+    workload.check_sample(&curves).map_err(|error| Failure::usage(format!("`--sample`: {error}")))?;
     let profiled = Profiled {
         bimetal: env!("CARGO_PKG_VERSION"),
         profile: workload.profile(&curves),

@@ -78,6 +78,18 @@ fn values_out_of_range_are_wrong_usage() {
     bench.fail(&["compare", "--set", "logical=900TiB"], 1, &["no scheme can run", "2^32"]);
 }
 
+/// Hit rates of a sample without pages would be 100 %.
+#[test]
+fn a_sample_of_hardly_any_pages_is_refused() {
+    let bench = Bench::new();
+    bench.fail(
+        &["profile", "--sample", "0.00001"],
+        2,
+        &["`--sample`", "hit rates take at least 100", "a larger share"],
+    );
+    bench.succeed(&["profile", "--sample", "0.00001", "--curve-points", "0"]);
+}
+
 #[test]
 fn what_to_generate_is_one_thing() {
     let bench = Bench::new();

@@ -65,6 +65,6 @@ pub fn digest(requests: &[Request]) -> u64 {
 }
 
 /// The requests that carry data: reads and writes.
-pub(crate) fn data(requests: &[Request]) -> impl Iterator<Item = &Request> + Clone {
+pub fn data(requests: &[Request]) -> impl Iterator<Item = &Request> + Clone {
     requests.iter().filter(|request| request.op != Op::Trim)
 }

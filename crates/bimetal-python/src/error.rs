@@ -40,7 +40,9 @@ pub fn exception(py: Python<'_>, class: &str, message: &str) -> PyErr {
 impl Raise for StudyError {
     fn class(&self) -> &'static str {
         match self {
-            Self::Setting { .. } | Self::DeviceSetting(_) | Self::TooLong { .. } => "SettingError",
+            Self::Setting { .. } | Self::DeviceSetting(_) | Self::Sample { .. } | Self::TooLong { .. } => {
+                "SettingError"
+            }
             Self::Device(error) => error.class(),
             Self::Workload(_) => "WorkloadError",
             Self::Fit(_) => "FitError",

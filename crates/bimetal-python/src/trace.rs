@@ -195,6 +195,7 @@ impl Trace {
     #[pyo3(signature = (curve_points, sample))]
     fn profile(&self, py: Python<'_>, curve_points: u32, sample: Option<f64>) -> PyResult<String> {
         let curves = CurvePlan { points: curve_points, sampling_rate: sample };
+        self.workload.check_sample(&curves).map_err(|error| error.raise(py))?;
         json(&interruptible(py, |_| self.workload.profile(&curves))?)
     }
 

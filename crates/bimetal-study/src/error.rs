@@ -48,6 +48,19 @@ pub enum StudyError {
         /// Logical capacity of the device, in MiB.
         logical_mib: u64,
     },
+    /// A sample of too few pages for hit rates.
+    #[error(
+        "a sample of {rate} of the trace's {pages} pages has about {sampled:.0}, and hit rates take at least {SAMPLED_PAGES_MIN}; \
+         hint: a larger share"
+    )]
+    Sample {
+        /// The requested share of the pages.
+        rate: f64,
+        /// Number of distinct pages of the trace.
+        pages: u64,
+        /// Expected number of sampled pages.
+        sampled: f64,
+    },
     /// The time of the replay does not fit into 64 bits of nanoseconds.
     #[error(
         "the replay takes {years:.0} years of simulated time, and at most {YEARS_MAX} are possible; hint: fewer passes \
@@ -73,6 +86,9 @@ pub enum StudyError {
     },
 }
 
+/// With fewer sampled pages, hit rates are noise.
+pub(crate) const SAMPLED_PAGES_MIN: u64 = 100;
+
 /// Longest simulated time, half of what 64 bits of nanoseconds hold: the rest is for requests that wait.
 pub(crate) const YEARS_MAX: u64 = (u64::MAX / 2) / (365 * 86_400 * 1_000_000_000);
 
@@ -80,7 +96,11 @@ impl StudyError {
     /// Whether the request was invalid, as opposed to a failure while it ran.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Setting { .. } | Self::DeviceSetting(_) | Self::Workload(_) | Self::TooLong { .. } => true,
+            Self::Setting { .. }
+            | Self::DeviceSetting(_)
+            | Self::Workload(_)
+            | Self::Sample { .. }
+            | Self::TooLong { .. } => true,
             Self::Device(DeviceError::Build(BuildError::Unknown { .. } | BuildError::Parameter(_))) => true,
             Self::Device(_)
             | Self::Fit(_)

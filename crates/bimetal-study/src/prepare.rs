@@ -7,13 +7,14 @@ use std::thread;
 use bimetal_core::compact::Extents;
 use bimetal_core::device::{self, Device, DeviceError, Resolved, Template};
 use bimetal_core::media::SimMedia;
-use bimetal_core::profile::{CurvePlan, Join, Profile};
+use bimetal_core::profile::{CurvePlan, Join, Profile, distinct_pages};
 use bimetal_core::report::TraceFacts;
-use bimetal_core::request::{Request, SECTOR_BYTES};
+use bimetal_core::request::{Request, SECTOR_BYTES, data};
 use bimetal_core::scheme::{self, BuildError, SCHEMES, SchemeSpec};
 use bimetal_core::trace::Trace;
 use serde::Serialize;
 
+use crate::error::SAMPLED_PAGES_MIN;
 use crate::{StudyError, memory};
 
 /// Requests and facts about them.
@@ -55,6 +56,17 @@ impl Workload {
         }
         let layouts = Arc::default();
         Self { facts, requests: Arc::new(requests), extents: Arc::new(extents), layouts, warnings: trace.warnings }
+    }
+
+    /// Checks that a requested sample has enough pages for hit rates.
+    ///
+    /// # Errors
+    /// Too few pages.
+    pub fn check_sample(&self, curves: &CurvePlan) -> Result<(), StudyError> {
+        let Some(rate) = curves.sampling_rate.filter(|&rate| rate < 1.0 && curves.points > 0) else { return Ok(()) };
+        let pages = distinct_pages(data(&self.requests));
+        let sampled = pages as f64 * rate;
+        if sampled < SAMPLED_PAGES_MIN as f64 { Err(StudyError::Sample { rate, pages, sampled }) } else { Ok(()) }
     }
 
     /// The profile of the trace, calculated on all processors.
