@@ -11,6 +11,7 @@ use bimetal_study::sweep::source::TraceSource;
 
 use crate::args::{AdviseArgs, TraceArgs};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::number::{dollars, significant};
 use crate::progress::StepBar;
 use crate::table::{bold, indented, plain, remark, right_aligned, sheet};
@@ -26,8 +27,8 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
         let what = "no goal is given; hint: add one, such as `--life 5y`, `--p99 2ms` or `--budget 20`";
         return Err(Failure::usage(what));
     }
+    Files::default().reads(&args.trace.traces).reads(&args.prices).results(&args.json, &args.html).check()?;
     let prices = prices(args)?;
-    output::check(&args.json, &args.html)?;
     let workload = setup::workload(&args.trace)?;
     for warning in &workload.warnings {
         warn(warning);

@@ -308,7 +308,7 @@ pub struct ConvertArgs {
     /// Trace files, plain or compressed; several files are joined; `-` is the standard input
     #[arg(value_name = "IN", required = true)]
     pub inputs: Vec<PathBuf>,
-    /// File to write
+    /// File to write; `-` is the standard output
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
     #[command(flatten)]
@@ -334,14 +334,14 @@ pub struct TargetArgs {
     override_usage = "bimetal generate [OPTIONS] WORKLOAD OUT\n       bimetal generate [OPTIONS] --like TRACE OUT"
 )]
 pub struct GenerateArgs {
-    /// Workload (see `bimetal list workloads`), unless `--like` is given, and the file to write
+    /// Workload (see `bimetal list workloads`), unless `--like` is given, and the file to write; `-` is the standard output
     #[arg(value_name = "WORKLOAD OUT", num_args = 1..=2, required = true)]
     pub names: Vec<String>,
     /// Instead of a workload: fit a generator to this trace, and compare the generated requests with the trace.
     /// `sample` is the built-in real trace
     #[arg(long, value_name = "TRACE")]
     pub like: Option<PathBuf>,
-    /// Set a parameter of the workload (repeatable); with `--like`, only `requests`
+    /// Set a parameter of the workload (repeatable); with `--like`, only `requests`, 0 for as many as the trace
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     /// Seed of the pseudo-random numbers

@@ -14,6 +14,7 @@ use bimetal_study::verdict::Verdict;
 
 use crate::args::CompareArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::number::{NOTHING, significant, thousands};
 use crate::progress::Bars;
 use crate::table::{bold, sheet};
@@ -26,8 +27,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     setup::check_passes(run)?;
     let schemes = Schemes::named(&args.schemes)?;
     let device = setup::device(&run.device)?;
-    output::check(&run.json, &run.html)?;
-    output::check_exports(&run.export)?;
+    Files::default().replay(&args.trace, run).check()?;
     let workload = setup::workload(&args.trace)?;
     let profile = setup::profile(&run.html, &workload);
     let prepared = prepare(workload, Some(device), &schemes, &setup::settings(run))?;

@@ -6,11 +6,12 @@ use bimetal_study::html::table::Table;
 
 use crate::args::DiffArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::table::sheet;
 use crate::{header, output, warn};
 
 pub fn run(args: &DiffArgs) -> Result<(), Failure> {
-    output::check(&args.json, &args.html)?;
+    Files::default().reads([&args.a, &args.b]).results(&args.json, &args.html).check()?;
     let diff = Diff::of(&args.a, &args.b).map_err(Failure::failed)?;
     for difference in &diff.differences {
         warn(difference);

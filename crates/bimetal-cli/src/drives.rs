@@ -6,6 +6,7 @@ use bimetal_study::number::{NOTHING, plain};
 
 use crate::args::DrivesArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::progress::StepBar;
 use crate::table::{Align, bold, indented, plain as table};
 use crate::{output, setup};
@@ -19,7 +20,8 @@ pub fn run(args: &DrivesArgs) -> Result<(), Failure> {
     let named = !args.names.is_empty() || own.is_empty();
     let reviewed = if named { choose(&args.names).map_err(Failure::usage)? } else { Vec::new() };
     let drives: Vec<&Review> = reviewed.into_iter().chain(&own).collect();
-    output::check(&args.json, &args.html)?;
+    let devices = args.device.iter().filter_map(|name| setup::device_file(name));
+    Files::default().reads(devices).results(&args.json, &args.html).check()?;
     let bar = StepBar::new(drives.len() as u64);
     let predictions = predict(&drives, usize::from(args.jobs.unwrap_or(0)), &bar)?;
     drop(bar);

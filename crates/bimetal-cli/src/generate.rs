@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::args::{GenerateArgs, TraceArgs};
 use crate::failure::Failure;
+use crate::files::{Files, is_hyphen};
 use crate::number::{NOTHING, SIZES, TIMES, percent, significant, thousands, with_unit};
 use crate::table::{Align, bold, plain, remark};
 use crate::{convert, header, output, setup, warn};
@@ -62,7 +63,7 @@ fn workload_of(args: &GenerateArgs, workload: &str, to: &Path) -> Result<(), Fai
         let what = "options for reading a trace are given, but no trace; hint: `--like TRACE`, `--set requests=N`";
         return Err(Failure::usage(what));
     }
-    convert::check(to, &args.target)?;
+    check(args, None, to)?;
     let trace = generate::trace(workload, &args.set, args.seed)?;
     convert::write(&trace, to, &args.target)?;
     let generated = Generated {
@@ -77,7 +78,7 @@ fn workload_of(args: &GenerateArgs, workload: &str, to: &Path) -> Result<(), Fai
 }
 
 fn like_of(args: &GenerateArgs, path: &Path, to: &Path) -> Result<(), Failure> {
-    convert::check(to, &args.target)?;
+    check(args, Some(path).filter(|path| !setup::is_sample(path)), to)?;
     let traces = if setup::is_sample(path) { Vec::new() } else { vec![path.to_owned()] };
     let source = read(traces, args)?;
     for warning in &source.warnings {
@@ -100,6 +101,17 @@ fn like_of(args: &GenerateArgs, path: &Path, to: &Path) -> Result<(), Failure> {
     })
 }
 
+/// Refuses unwritable outputs, and those that are the same file as another one, before any work is done.
+fn check(args: &GenerateArgs, like: Option<&Path>, to: &Path) -> Result<(), Failure> {
+    if is_hyphen(to) && output::is_standard_output(&args.json) {
+        return Err(Failure::usage(
+            "`-` and `--json -` are both the standard output; hint: name a file for one of them",
+        ));
+    }
+    Files::default().reads(like).writes("OUT", "out.bimetal", convert::file(to)).json(&args.json).check()?;
+    convert::check(to, &args.target)
+}
+
 /// The trace to which a generator is fitted.
 fn read(traces: Vec<PathBuf>, args: &GenerateArgs) -> Result<Workload, Failure> {
     setup::workload(&TraceArgs { traces, options: args.options.clone() })
@@ -113,14 +125,11 @@ fn object(settings: Vec<(String, String)>) -> serde_json::Map<String, serde_json
     settings.into_iter().map(|(key, value)| (key, value.into())).collect()
 }
 
-/// Shows the profile of the generated requests, unless the requests were written to a pipe, which may be the standard
-/// output.
+/// Shows the profile of the generated requests. If the requests were written to a pipe, which may be the standard
+/// output, only JSON is written, if requested.
 fn show<T: Serialize>(args: &GenerateArgs, to: &Path, value: &T, text: impl FnOnce() -> String) -> Result<(), Failure> {
-    let is_stream = to.exists() && !to.is_file();
-    if is_stream && args.json.json.is_none() {
-        return Ok(());
-    }
-    output::emit(&args.json, value, text)
+    let is_stream = is_hyphen(to) || (to.exists() && !to.is_file());
+    if is_stream { output::write_json(&args.json, value) } else { output::emit(&args.json, value, text) }
 }
 
 /// The targets and the results.

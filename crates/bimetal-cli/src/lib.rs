@@ -16,6 +16,7 @@ mod diff;
 mod drives;
 mod failure;
 mod figures;
+mod files;
 mod generate;
 mod header;
 mod list;
@@ -60,7 +61,7 @@ fn run() -> Result<(), Failure> {
         }
         Err(error) if error.use_stderr() => return Err(Failure::command_line(&error)),
         // Help and version.
-        Err(shown) => return Ok(shown.print()?),
+        Err(shown) => return shown.print().map_err(|error| output::unprintable(&error)),
     };
     if cli.quiet {
         messages::be_quiet();

@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use crate::args::Cli;
 use crate::failure::Failure;
+use crate::files::is_hyphen;
 use crate::messages::inform;
 use crate::output;
 
@@ -20,6 +21,9 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
 
 /// Writes a page for the program and one for each command.
 pub fn pages(folder: &Path) -> Result<(), Failure> {
+    if is_hyphen(folder) {
+        return Err(Failure::usage("`-`: the pages are written into a folder; hint: name one, such as pages"));
+    }
     let failed = |error| Failure::failed(format!("{}: {error}", folder.display()));
     fs::create_dir_all(folder).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;

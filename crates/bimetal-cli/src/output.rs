@@ -12,20 +12,6 @@ use tempfile::NamedTempFile;
 use crate::args::{ExportTo, HtmlArgs, JsonArgs};
 use crate::failure::Failure;
 
-/// Checks that the requested files can be written, before the work that fills them.
-pub fn check(json: &JsonArgs, html: &HtmlArgs) -> Result<(), Failure> {
-    if html.html.as_deref().is_some_and(|path| path.as_os_str() == "-") {
-        return Err(Failure::usage("`--html -`: a report is written to a file; hint: name one, such as report.html"));
-    }
-    let json = json.json.iter().filter(|path| path.as_os_str() != "-");
-    json.chain(&html.html).try_for_each(|path| check_file(path))
-}
-
-/// Checks that results in the formats of other programs can be written, before the work that fills them.
-pub fn check_exports(exports: &[ExportTo]) -> Result<(), Failure> {
-    exports.iter().try_for_each(|export| check_file(&export.file))
-}
-
 /// Writes results in the formats of other programs.
 pub fn write_exports(exports: &[ExportTo], comparison: &Comparison) -> Result<(), Failure> {
     exports.iter().try_for_each(|export| {
@@ -64,9 +50,18 @@ pub fn emit<T: Serialize>(json: &JsonArgs, value: &T, text: impl FnOnce() -> Str
     if json.json.is_none() {
         return print(&text());
     }
+    emit_bytes(json, &encoded(value)?, || Ok(text()))
+}
+
+/// Writes the JSON if it was requested.
+pub fn write_json<T: Serialize>(json: &JsonArgs, value: &T) -> Result<(), Failure> {
+    if json.json.is_none() { Ok(()) } else { write_bytes(json, &encoded(value)?) }
+}
+
+fn encoded<T: Serialize>(value: &T) -> Result<Vec<u8>, Failure> {
     let mut bytes = serde_json::to_vec_pretty(value).map_err(Failure::failed)?;
     bytes.push(b'\n');
-    emit_bytes(json, &bytes, || Ok(text()))
+    Ok(bytes)
 }
 
 /// The same for encoded JSON.
@@ -87,11 +82,7 @@ pub fn is_standard_output(json: &JsonArgs) -> bool {
 /// Writes encoded JSON if it was requested.
 pub fn write_bytes(json: &JsonArgs, bytes: &[u8]) -> Result<(), Failure> {
     match &json.json {
-        Some(_) if is_standard_output(json) => {
-            let mut stdout = io::stdout().lock();
-            stdout.write_all(bytes)?;
-            Ok(stdout.flush()?)
-        }
+        Some(_) if is_standard_output(json) => print_bytes(bytes),
         Some(target) => write_file(target, bytes),
         None => Ok(()),
     }
@@ -100,8 +91,18 @@ pub fn write_bytes(json: &JsonArgs, bytes: &[u8]) -> Result<(), Failure> {
 /// Prints text, without styles if they cannot be shown.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = BufWriter::new(anstream::stdout().lock());
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| unprintable(&error))
+}
+
+/// Writes bytes to the standard output.
+pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| unprintable(&error))
+}
+
+/// The failure to write to the standard output.
+pub fn unprintable(error: &io::Error) -> Failure {
+    unwritten("the standard output", error)
 }
 
 /// Writes a file completely or not at all: to a temporary file beside it, which then replaces it. A target that is not
@@ -142,9 +143,13 @@ fn place(path: &Path) -> Result<Place, Failure> {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    unwritten(&format!("{}: the file", path.display()), error)
+}
+
+fn unwritten(what: &str, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-        _ => Failure::failed(format!("{}: the file cannot be written: {error}", path.display())),
+        _ => Failure::failed(format!("{what} cannot be written: {error}")),
     }
 }
 

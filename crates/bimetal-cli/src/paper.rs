@@ -12,6 +12,7 @@ use bimetal_study::figure::{Origin, Plot, Series, short};
 
 use crate::args::{PaperArgs, TraceOptions};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::progress::PaperBar;
 use crate::table::{Align, Grid, bold, broken, indented, plain, remark, right_aligned, width};
 use crate::{output, setup, warn};
@@ -25,7 +26,8 @@ pub fn run(args: &PaperArgs) -> Result<(), Failure> {
     let chosen = choose(args.paper.as_deref(), &args.figures).map_err(Failure::usage)?;
     check_traces(&chosen, args.trace.iter().map(|(name, _)| name.as_str())).map_err(Failure::usage)?;
     let variations = variations(args, &chosen)?;
-    output::check(&args.json, &args.html)?;
+    let own_files = args.trace.iter().map(|(_, file)| file);
+    Files::default().reads(own_files).results(&args.json, &args.html).check()?;
     let mut own = BTreeMap::new();
     for (name, file) in &args.trace {
         own.insert(name.clone(), setup::traces(&[PathBuf::from(file)], &TraceOptions::default())?);

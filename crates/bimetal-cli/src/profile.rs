@@ -5,6 +5,7 @@ use bimetal_core::profile::{CurvePlan, HitClass, OpProfile, Profile, SizeClass};
 
 use crate::args::ProfileArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::number::{NOTHING, SIZES, TIMES, percent, significant, thousands, with_unit};
 use crate::profiled::Profiled;
 use crate::table::{Align, bold, pairs, plain, remark, right_aligned};
@@ -12,6 +13,7 @@ use crate::{header, output, setup, warn};
 
 /// Runs the command.
 pub fn run(args: &ProfileArgs) -> Result<(), Failure> {
+    Files::default().reads(&args.trace.traces).json(&args.json).check()?;
     let workload = setup::workload(&args.trace)?;
     for warning in &workload.warnings {
         warn(warning);

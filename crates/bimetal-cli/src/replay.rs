@@ -9,6 +9,7 @@ use bimetal_core::scheme::SCHEMES;
 
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::progress::Bars;
 use crate::table::remark;
 use crate::{figures, header, output, setup, warn};
@@ -31,8 +32,7 @@ pub fn run(args: &ReplayArgs) -> Result<(), Failure> {
         return Err(Failure::usage("`replay` runs one scheme; hint: use `compare` for several"));
     }
     let schemes = Schemes::named(&[name])?;
-    output::check(&run.json, &run.html)?;
-    output::check_exports(&run.export)?;
+    Files::default().replay(&args.trace, run).check()?;
     let workload = setup::workload(&args.trace)?;
     let profile = setup::profile(&run.html, &workload);
     let prepared = prepare(workload, Some(device), &schemes, &setup::settings(run))?;

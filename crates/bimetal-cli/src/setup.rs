@@ -88,12 +88,16 @@ pub fn profile(html: &HtmlArgs, workload: &Workload) -> Option<Profile> {
     html.html.is_some().then(|| workload.profile(&CurvePlan::default()))
 }
 
+/// The path of the device file with this name, unless it names a preset.
+pub fn device_file(name: &str) -> Option<&Path> {
+    let path = Path::new(name);
+    let is_preset = device::PRESETS.iter().any(|preset| preset.name == name);
+    (!is_preset && (path.exists() || looks_like_path(name))).then_some(path)
+}
+
 /// The named device.
 pub fn device(name: &str) -> Result<Device, Failure> {
-    let path = Path::new(name);
-    if device::PRESETS.iter().any(|preset| preset.name == name) || !(path.exists() || looks_like_path(name)) {
-        return Ok(device::preset(name)?);
-    }
+    let Some(path) = device_file(name) else { return Ok(device::preset(name)?) };
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::failed(format!("{name}: the device file cannot be read: {error}")))?;
     match Device::from_toml(&text) {

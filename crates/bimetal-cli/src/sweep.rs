@@ -1,16 +1,21 @@
 //! `bimetal sweep`: many devices under many traces.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
+#[cfg(not(feature = "parquet"))]
+use std::path::PathBuf;
 
 use bimetal_study::sweep::export::{Table, without_left_out};
 use bimetal_study::sweep::pareto;
 use bimetal_study::sweep::results::Results;
 use bimetal_study::sweep::row::Row;
+use bimetal_study::sweep::source::Origin;
 use bimetal_study::sweep::study::{Planned, Study};
 use bimetal_study::sweep::{label, schedule};
 
 use crate::args::SweepArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::number::{IN_BURSTS, LIVES, NOTHING, TIMES, common_unit, dollars, significant, thousands};
 use crate::progress::SweepBar;
 use crate::table::{bold, plain, remark, right_aligned};
@@ -31,11 +36,8 @@ pub fn run(args: &SweepArgs) -> Result<(), Failure> {
     if args.dry_run {
         return output::print(&listed(&study));
     }
-    output::check(&args.json, &args.html)?;
-    for file in tables(args).into_iter().flatten() {
-        output::check_file(file)?;
-    }
     let path = args.results.clone().unwrap_or_else(|| args.study.with_extension("results.jsonl"));
+    files(args, &study, &path).check()?;
     let results = Results::open(&path, args.restart).map_err(Failure::failed)?;
     let rows = {
         let bar = SweepBar::new(study.points.len());
@@ -59,13 +61,26 @@ pub fn run(args: &SweepArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Requested files of tables: CSV and Parquet.
-fn tables(args: &SweepArgs) -> [Option<&PathBuf>; 2] {
+/// The files of the command, among them those that the study names.
+fn files(args: &SweepArgs, study: &Study, results: &Path) -> Files {
     #[cfg(feature = "parquet")]
     let parquet = args.parquet.as_ref();
     #[cfg(not(feature = "parquet"))]
-    let parquet = None;
-    [args.csv.as_ref(), parquet]
+    let parquet: Option<&PathBuf> = None;
+    let mut named = BTreeSet::new();
+    for Planned { point, .. } in &study.points {
+        named.extend(point.device.file.as_ref().map(|_| &point.device.name));
+        if let Origin::Files { paths, .. } = &point.trace.from {
+            named.extend(paths);
+        }
+    }
+    Files::default()
+        .reads([&args.study])
+        .reads(named.into_iter().map(|path| args.study.with_file_name(path)))
+        .appends("--results", "study.results.jsonl", results)
+        .writes("--csv", "table.csv", args.csv.as_ref())
+        .writes("--parquet", "table.parquet", parquet)
+        .results(&args.json, &args.html)
 }
 
 /// Writes the requested tables.

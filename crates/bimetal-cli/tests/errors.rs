@@ -207,3 +207,81 @@ fn files_that_cannot_be_written_are_said_before_the_work() {
     }
     assert_eq!(std::fs::read_dir(bench.path("")).unwrap().count(), 1, "nothing is left behind");
 }
+
+#[test]
+fn no_output_replaces_an_input_or_another_output() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(50);
+    let before = std::fs::read(bench.path(&trace)).unwrap();
+    std::os::unix::fs::symlink(&trace, bench.path("link.spc")).unwrap();
+    std::fs::hard_link(bench.path(&trace), bench.path("hard.spc")).unwrap();
+    let device = bench.succeed(&["list", "devices", "chang-c3"]).stdout;
+    bench.file("device.toml", device);
+    bench.file("prices.toml", "");
+    bench.file("study.toml", "[[traces]]\nfiles = \"small.spc\"\n[[grids]]\nscheme = \"pagemap\"\n");
+    for (arguments, input) in [
+        (&["compare", &trace, "--json", &trace][..], &*trace),
+        (&["compare", &trace, "--html", "link.spc"], &trace),
+        (&["compare", &trace, "--export", "fio=./hard.spc"], &trace),
+        (&["replay", &trace, "--device", "device.toml", "--json", "device.toml"], "device.toml"),
+        (&["profile", &trace, "--json", &trace], &trace),
+        (&["convert", &trace, "hard.spc", "--force"], &trace),
+        (&["generate", "--like", &trace, "out.spc", "--json", "link.spc"], &trace),
+        (&["generate", "--like", &trace, "link.spc", "--force"], &trace),
+        (&["sweep", "study.toml", "--csv", "study.toml"], "study.toml"),
+        (&["sweep", "study.toml", "--results", "study.toml", "--restart"], "study.toml"),
+        (&["sweep", "study.toml", "--parquet", &trace], &trace),
+        (&["advise", &trace, "--life", "5y", "--json", &trace], &trace),
+        (&["advise", &trace, "--life", "5y", "--prices", "prices.toml", "--html", "prices.toml"], "prices.toml"),
+        (&["diff", "a.json", "b.json", "--json", "b.json"], "b.json"),
+        (&["paper", "--on", &trace, "--html", &trace], &trace),
+        (&["paper", "wlaftl", "--trace", "fin1=small.spc", "--json", &trace], &trace),
+        (&["drives", "--device", "device.toml", "--html", "device.toml"], "device.toml"),
+    ] {
+        bench.fail(arguments, 2, &["this is the input", input, "another file"]);
+    }
+    for (arguments, expected) in [
+        (&["compare", "--json", "one", "--html", "./one"][..], "`--json` and `--html`"),
+        (&["replay", "--scheme", "pagemap", "--json", "one", "--export", "fio=one"], "`--json` and `--export`"),
+        (&["compare", "--export", "fio=one", "--export", "iob=one"], "several `--export`"),
+        (&["generate", "zipf", "one", "--to", "msr", "--json", "one"], "`OUT` and `--json`"),
+        (&["sweep", "study.toml", "--csv", "study.results.jsonl"], "`--results` and `--csv`"),
+    ] {
+        bench.fail(arguments, 2, &[expected, "name this file", "hint: name a file for each"]);
+    }
+    assert_eq!(std::fs::read(bench.path(&trace)).unwrap(), before);
+    assert!(!bench.path("one").exists() && !bench.path("study.results.jsonl").exists());
+    bench.succeed(&["compare", &trace, "--schemes", "pagemap", "--json", "/dev/null", "--html", "/dev/null"]);
+}
+
+#[test]
+fn a_hyphen_is_no_file() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(50);
+    bench.file("study.toml", "[[grids]]\nscheme = \"pagemap\"\n");
+    for option in ["--csv", "--parquet", "--html", "--results"] {
+        bench.fail(&["sweep", "study.toml", option, "-"], 2, &[option, "hint: name one"]);
+    }
+    bench.fail(&["man", "-"], 2, &["folder"]);
+    bench.fail(&["convert", &trace, "-"], 2, &["--to"]);
+    bench.fail(&["generate", "zipf", "-", "--to", "msr", "--json", "-"], 2, &["`--json -`", "standard output"]);
+    bench.succeed(&["convert", &trace, "out.csv"]);
+    let printed = bench.succeed(&["convert", &trace, "-", "--to", "msr"]);
+    assert_eq!(printed.stdout, std::fs::read_to_string(bench.path("out.csv")).unwrap());
+    assert!(printed.stderr.contains("the standard output as `msr`"), "{}", printed.stderr);
+    let few = ["generate", "zipf", "-", "--to", "msr", "--set", "requests=3", "--json", "few.json"];
+    assert_eq!(bench.succeed(&few).stdout.lines().count(), 3);
+    assert!(bench.path("few.json").exists() && !bench.path("-").exists());
+}
+
+#[test]
+fn a_full_standard_output_is_named() {
+    let bench = Bench::new();
+    for arguments in [&["list", "chips"][..], &["list", "chips", "--json", "-"], &["--help"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = bench.command(arguments).stdout(full).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.starts_with("error: the standard output cannot be written: No space left"), "{said}");
+    }
+}

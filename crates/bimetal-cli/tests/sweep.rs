@@ -164,13 +164,14 @@ fn failed_points_are_said_and_do_not_stop_the_others() {
 #[test]
 fn results_of_others_are_left_alone() {
     let bench = Bench::new();
-    let trace = bench.small_trace(50);
+    bench.small_trace(50);
     bench.file("study.toml", "traces = [{ files = \"small.spc\" }]\n[[grids]]\nscheme = \"pagemap\"\n");
-    let before = fs::read(bench.path(&trace)).unwrap();
+    let other = bench.file("other.csv", "0,0,4096,w,0.0\n");
+    let before = fs::read(bench.path(&other)).unwrap();
     for restart in [&[][..], &["--restart"]] {
-        let arguments = [&["sweep", "study.toml", "--results", &trace], restart].concat();
-        bench.fail(&arguments, 1, &["small.spc", "no results file", "--results"]);
-        assert!(fs::read(bench.path(&trace)).unwrap() == before);
+        let arguments = [&["sweep", "study.toml", "--results", &other], restart].concat();
+        bench.fail(&arguments, 1, &["other.csv", "no results file", "--results"]);
+        assert!(fs::read(bench.path(&other)).unwrap() == before);
     }
     bench.file("old.jsonl", "{\"bimetal-sweep\":0,\"bimetal\":\"0.0.1\"}\n");
     bench.fail(&["sweep", "study.toml", "--results", "old.jsonl"], 1, &["old.jsonl", "0.0.1", "--restart"]);

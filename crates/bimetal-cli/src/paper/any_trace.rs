@@ -9,6 +9,7 @@ use bimetal_study::number::NOTHING;
 use super::{settings, variations, warn_of_unused};
 use crate::args::PaperArgs;
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::progress::PaperBar;
 use crate::table::{Grid, bold, broken, remark, width};
 use crate::{output, setup};
@@ -17,7 +18,8 @@ use crate::{output, setup};
 pub fn run(args: &PaperArgs) -> Result<(), Failure> {
     let chosen = choose_on_any_trace(args.paper.as_deref()).map_err(Failure::usage)?;
     let variations = variations(args, &chosen)?;
-    output::check(&args.json, &args.html)?;
+    let files = args.on.iter().filter(|path| !setup::is_sample(path));
+    Files::default().reads(files).results(&args.json, &args.html).check()?;
     let traces = args.on.iter().map(|path| setup::named(path)).collect::<Result<Vec<_>, _>>()?;
     check_names(&traces).map_err(Failure::usage)?;
     let bar = PaperBar::new();
