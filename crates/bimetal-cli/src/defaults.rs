@@ -26,22 +26,63 @@ use crate::failure::Failure;
 /// Variable with the path of the file; if it is empty, no file is read.
 const VARIABLE: &str = "BIMETAL_CONFIG";
 
-/// The arguments of the process with the defaults of its command, and the added options.
-pub fn arguments(program: &Command) -> Result<(Vec<OsString>, Option<String>), Failure> {
+/// Commands that only some builds have: a file for several builds may have their tables.
+const IN_SOME_BUILDS: [&str; 8] = ["create", "serve", "stat", "copy", "grow", "check", "dump", "bench"];
+
+/// Arguments of the process, with and without the options of the file.
+#[derive(Debug)]
+pub struct Arguments {
+    /// As given.
+    pub given: Vec<OsString>,
+    /// The options of the file for this command, if there are any.
+    pub defaults: Option<Defaults>,
+}
+
+/// Options of the file for a command.
+#[derive(Debug)]
+pub struct Defaults {
+    /// The file.
+    pub path: PathBuf,
+    /// Its options.
+    pub options: Vec<String>,
+    /// Place among the arguments before which they are inserted.
+    at: usize,
+}
+
+impl Arguments {
+    /// All arguments, with the options of the file after the name of the command.
+    pub fn all(&self) -> Vec<OsString> {
+        let Some(Defaults { options, at, .. }) = &self.defaults else { return self.given.clone() };
+        let (before, after) = self.given.split_at(*at);
+        [before, &options.iter().map(OsString::from).collect::<Vec<_>>(), after].concat()
+    }
+}
+
+/// The arguments of the process, and the defaults of its command.
+pub fn arguments(program: &Command) -> Result<Arguments, Failure> {
     let given: Vec<OsString> = env::args_os().collect();
-    let name = |argument: &OsString| program.get_subcommands().position(|command| argument == command.get_name());
-    let Some((at, command)) = given.iter().enumerate().skip(1).find_map(|(at, argument)| Some((at, name(argument)?)))
-    else {
-        return Ok((given, None));
+    let defaults = defaults(program, &given)?;
+    Ok(Arguments { given, defaults })
+}
+
+/// The defaults of the command among the arguments; none for its help.
+fn defaults(program: &Command, given: &[OsString]) -> Result<Option<Defaults>, Failure> {
+    let is_option = |argument: &OsString| argument.to_string_lossy().starts_with('-');
+    // `help` is no command of its own here, so that the command of which it shows the help gets no options.
+    let Some(at) = given.iter().skip(1).position(|argument| !is_option(argument)).map(|at| at + 2) else {
+        return Ok(None);
     };
-    let (Some(command), Some((path, text))) = (program.get_subcommands().nth(command), file()?) else {
-        return Ok((given, None));
+    let Some(command) = program.get_subcommands().find(|command| given[at - 1] == *command.get_name()) else {
+        return Ok(None);
     };
-    let added = options(program, command, &text, &given[at + 1..])
-        .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
-    let said = (!added.is_empty()).then(|| format!("defaults of {}: {}", path.display(), added.join(" ")));
-    let (before, after) = given.split_at(at + 1);
-    Ok(([before, &added.into_iter().map(OsString::from).collect::<Vec<_>>(), after].concat(), said))
+    let after = &given[at..];
+    if after.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--help" || argument == "-h") {
+        return Ok(None);
+    }
+    let Some((path, text)) = file()? else { return Ok(None) };
+    let options = options(program, command, &text, after);
+    let options = options.map_err(|why| Failure::usage(format!("{}: {why}", path.display())))?;
+    Ok((!options.is_empty()).then_some(Defaults { path, options, at }))
 }
 
 /// The file, if there is one.
@@ -72,7 +113,7 @@ fn file() -> Result<Option<(PathBuf, String)>, Failure> {
 /// The options of the file for a command, without those on the command line.
 fn options(program: &Command, command: &Command, text: &str, given: &[OsString]) -> Result<Vec<String>, String> {
     let tables: Table = toml::from_str(text).map_err(|error| error.to_string())?;
-    if let Some(unknown) = tables.keys().find(|name| program.find_subcommand(name).is_none()) {
+    if let Some(unknown) = tables.keys().find(|name| !is_command(program, name)) {
         return Err(format!("`{unknown}` is no command; name each table after a command, as `[compare]`"));
     }
     let Some(table) = tables.get(command.get_name()) else { return Ok(Vec::new()) };
@@ -87,6 +128,11 @@ fn options(program: &Command, command: &Command, text: &str, given: &[OsString])
         }
     }
     Ok(added)
+}
+
+/// Whether this or another build has such a command.
+fn is_command(program: &Command, name: &str) -> bool {
+    program.find_subcommand(name).is_some() || IN_SOME_BUILDS.contains(&name)
 }
 
 /// Whether the command line has an option.
@@ -122,5 +168,28 @@ fn written(option: &Arg, name: &str, value: &Value) -> Result<Vec<String>, Strin
         (None, ArgAction::Append) => Ok(values.iter().map(|value| format!("--{name}={value}")).collect()),
         (None, _) if values.len() == 1 => Ok(vec![format!("--{name}={}", values[0])]),
         _ => Err(format!("`{name}` takes one value")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_commands_of_another_build_do_not_matter() {
+        let compare = Command::new("compare").arg(Arg::new("limit").long("limit"));
+        let program = Command::new("bimetal").subcommand(compare.clone());
+        let of = |text: &str| options(&program, &compare, text, &[]);
+        assert_eq!(of("[compare]\nlimit = 5\n[serve]\nlog = \"info\"\n"), Ok(vec!["--limit=5".to_owned()]));
+        assert!(of("[serv]\nlog = \"info\"\n").unwrap_err().contains("`serv` is no command"));
+    }
+
+    #[cfg(live)]
+    #[test]
+    fn all_commands_that_only_some_builds_have_are_known() {
+        use clap::Subcommand;
+        let live = crate::args::LiveCommand::augment_subcommands(Command::new("bimetal"));
+        let names: Vec<&str> = live.get_subcommands().map(Command::get_name).collect();
+        assert_eq!(names, IN_SOME_BUILDS);
     }
 }

@@ -46,27 +46,40 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
+use defaults::{Arguments, Defaults};
 use failure::Failure;
 use messages::{inform, warn};
 pub use program::Program;
 
+/// The failure of a wrong command line. If it is valid without the options of the user's file, these are wrong.
+fn refused(arguments: &Arguments, error: &clap::Error) -> Failure {
+    let Some(Defaults { path, .. }) = &arguments.defaults else { return Failure::command_line(error) };
+    match Cli::try_parse_from(&arguments.given) {
+        Ok(_) => Failure::command_line(error).in_file(path),
+        Err(own) if own.use_stderr() && own.kind() != ErrorKind::MissingRequiredArgument => Failure::command_line(&own),
+        Err(_) => Failure::command_line(error),
+    }
+}
+
 /// Runs the command given by the arguments of the process.
 fn run() -> Result<(), Failure> {
-    let (arguments, added) = defaults::arguments(&Cli::command())?;
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments = defaults::arguments(&Cli::command())?;
+    let cli = match Cli::try_parse_from(arguments.all()) {
         Ok(cli) => cli,
         // Without arguments the help is shown.
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return output::print(&error.render().ansi().to_string());
         }
-        Err(error) if error.use_stderr() => return Err(Failure::command_line(&error)),
+        Err(error) if error.use_stderr() => return Err(refused(&arguments, &error)),
         // Help and version.
         Err(shown) => return shown.print().map_err(|error| output::unprintable(&error)),
     };
     if cli.quiet {
         messages::be_quiet();
     }
-    added.iter().for_each(|options| inform(options));
+    if let Some(Defaults { path, options, .. }) = &arguments.defaults {
+        inform(&format!("defaults of {}: {}", path.display(), options.join(" ")));
+    }
     match cli.command {
         Command::Compare(args) => compare::run(&args),
         Command::Replay(args) => replay::run(&args),

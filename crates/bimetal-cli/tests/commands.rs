@@ -176,8 +176,36 @@ fn options_that_are_always_wanted_come_from_a_file() {
         let (status, _, said) = run(config, arguments);
         assert!(status == Some(2) && said.contains(expected) && said.lines().count() == 1, "{config}: {said}");
     }
+    let (status, help, said) = run("[profile]\nlimit = 10\n", &["help", "profile"]);
+    assert!(status == Some(0) && help.contains("Usage: bimetal profile") && said.is_empty(), "{said}");
+    // A wrong value of the file is not reported as one of the command line.
+    let wrong = "[profile]\nlimit = \"x\"\n";
+    let (status, _, said) = run(wrong, &["profile"]);
+    assert!(status == Some(2) && said.starts_with("error: config.toml: invalid value `x` for `--limit"), "{said}");
+    let (status, _, said) = run(wrong, &["profile", "--nosuch"]);
+    assert!(status == Some(2) && said.contains("`--nosuch`") && !said.contains("config.toml"), "{said}");
+    assert_eq!(run(wrong, &["profile", "--help"]).0, Some(0));
+    assert_eq!(run(wrong, &["list", "chips"]).0, Some(0));
     let missing = bench.command(&["list", "chips"]).env("BIMETAL_CONFIG", "gone.toml").output().unwrap();
     assert_eq!(missing.status.code(), Some(2), "a named file must exist");
+}
+
+#[test]
+fn the_example_of_a_file_of_options_works() {
+    let bench = Bench::new();
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/install.md")).unwrap();
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let config = bench.file("config.toml", example);
+    let trace = bench.small_trace(100);
+    for (arguments, status, expected) in [
+        (&["compare", &trace][..], 0, "--set=slow.spare=10%"),
+        (&["serve", "nosuch"], 1, "--log=info"),
+        (&["list", "chips"], 0, ""),
+    ] {
+        let output = bench.command(arguments).env("BIMETAL_CONFIG", &config).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(status) && said.contains(expected), "{arguments:?}: {said}");
+    }
 }
 
 #[test]

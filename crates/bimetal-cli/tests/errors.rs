@@ -67,6 +67,7 @@ fn values_out_of_range_are_wrong_usage() {
     ] {
         bench.fail(&["compare", arguments[0], arguments[1]], 2, &[arguments[0].trim_start_matches("--")]);
     }
+    bench.fail(&["advise", "--load", "3y"], 2, &["`3y`", "the trace's speed such as `2x`"]);
     for rate in ["0", "-0.1", "1.5", "nan", "all"] {
         bench.fail(&["profile", "--sample", rate], 2, &["--sample", "above 0", "`exact`"]);
     }
