@@ -182,6 +182,8 @@ fn files_are_not_overwritten_unless_told() {
     }
     bench.fail(&["convert", &trace, "out.xyz"], 2, &["--to", "bimetal, spc, msr"]);
     bench.fail(&["convert", &trace, "out", "--to", "xyz"], 2, &["`xyz`", "bimetal, spc, msr"]);
+    bench.fail(&["convert", &trace, "out.csv.gz", "--to", "msr"], 2, &["out.csv.gz", "uncompressed", "`gzip out.csv`"]);
+    bench.fail(&["generate", "zipf", "out.zst"], 2, &["out.zst", "uncompressed", "`zstd out`"]);
     bench.fail(&["convert", &trace], 2, &["required"]);
     bench.fail(&["convert", &trace, "nowhere/out.spc"], 1, &["nowhere/out.spc"]);
     bench.fail(&["compare", &trace, "--json", "nowhere/out.json"], 1, &["nowhere/out.json"]);

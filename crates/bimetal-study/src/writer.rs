@@ -24,17 +24,27 @@ pub static WRITERS: &[Writer] = &[
     Writer { format: "midas", extensions: &[], encode: encode_midas },
 ];
 
+/// Extensions of compressed files, and the programs that make them. Traces are read from such files, but not written.
+const COMPRESSED: [(&str, &str); 4] = [("gz", "gzip"), ("xz", "xz"), ("zst", "zstd"), ("bz2", "bzip2")];
+
 /// The writer of a format, or that of a file's extension.
 ///
 /// # Errors
-/// Neither the format nor the extension is one that can be written. The message lists the writable formats.
+/// Neither the format nor the extension is one that can be written: the message lists the writable formats. Or the
+/// extension is that of a compressed file.
 pub fn choose(format: Option<&str>, path: &Path) -> Result<&'static Writer, String> {
     let known = || WRITERS.iter().map(|writer| writer.format).collect::<Vec<_>>().join(", ");
     let named = |name: &str| WRITERS.iter().find(|writer| writer.format == name);
     let by_extension = |extension: &str| {
         WRITERS.iter().find(|writer| writer.format == extension || writer.extensions.contains(&extension))
     };
-    match (format, path.extension().and_then(|extension| extension.to_str())) {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if let Some((_, program)) = COMPRESSED.iter().find(|(name, _)| extension == Some(name)) {
+        let (path, plain) = (path.display(), path.with_extension(""));
+        let plain = plain.display();
+        return Err(format!("{path}: traces are written uncompressed; hint: write {plain}, then `{program} {plain}`"));
+    }
+    match (format, extension) {
         (Some(name), _) => {
             named(name).ok_or_else(|| format!("format `{name}` cannot be written; there are: {}", known()))
         }
@@ -80,6 +90,8 @@ mod tests {
         }
         assert_eq!(choose(None, Path::new("x.csv")).unwrap().format, "msr");
         assert!(choose(None, Path::new("x.tsv")).unwrap_err().contains("--to"));
+        let compressed = choose(Some("msr"), Path::new("x.csv.gz")).unwrap_err();
+        assert!(compressed.contains("`gzip x.csv`"), "{compressed}");
         assert!(choose(Some("csv"), Path::new("x.spc")).unwrap_err().contains("spc"));
     }
 
