@@ -25,7 +25,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let run = &args.run;
     let intervals = setup::intervals(run).unwrap_or(0);
     setup::check_passes(run)?;
-    let schemes = Schemes::named(&args.schemes)?;
+    let schemes = schemes(&args.schemes)?;
     let device = setup::device(&run.device)?;
     Files::default().replay(&args.trace, run).check()?;
     let workload = setup::workload(&args.trace)?;
@@ -42,6 +42,14 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     output::write_report(&run.html, &comparison, args.sort, profile.as_ref())?;
     let ranking = Ranking::of(&comparison.results, args.sort);
     output::emit(&run.json, &comparison, || text(&comparison, &ranking, args.details))
+}
+
+/// The named schemes. A repeated name would have no row of its own.
+fn schemes(names: &[String]) -> Result<Schemes, Failure> {
+    if let Some((_, twice)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+        return Err(Failure::usage(format!("`--schemes` names `{twice}` twice; hint: name each scheme once")));
+    }
+    Ok(Schemes::named(names)?)
 }
 
 fn text(comparison: &Comparison, ranking: &Ranking, with_details: bool) -> String {

@@ -62,6 +62,8 @@ fn several_files_volumes_and_the_standard_input_are_read() {
     assert_eq!(requests(&["profile", "a.spc", "b.spc"]), 3);
     assert_eq!(requests(&["profile", "a.spc", "--volumes", "1"]), 1);
     bench.fail(&["profile", "a.spc", "--volumes", "7"], 2, &["7"]);
+    bench.file("table.txt", "x 1 2048 4096\ny 0 2048 4096\n");
+    assert_eq!(requests(&["profile", "table.txt", "--columns", "-,op:0=read,offset,size"]), 2);
     let mut command = bench.command(&["profile", "-", "--json", "-"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"0,0,4096,w,0.0\n").unwrap();

@@ -10,6 +10,7 @@ use common::Bench;
 fn unknown_names_list_those_there_are() {
     let bench = Bench::new();
     bench.fail(&["compare", "--schemes", "pagemap,nosuch"], 2, &["`nosuch`", "pagemap, "]);
+    bench.fail(&["compare", "--schemes", "pagemap,chang,pagemap"], 2, &["`pagemap` twice"]);
     bench.fail(&["compare", "--schemes", ""], 2, &["--schemes"]);
     bench.fail(&["replay", "--scheme", "nosuch"], 2, &["`nosuch`", "pagemap, "]);
     bench.fail(&["replay"], 2, &["--scheme", "pagemap, "]);

@@ -65,6 +65,9 @@ fn a_dry_run_lists_the_points_and_runs_none() {
     assert_eq!(listed.lines().count(), 1 + 2 * (2 + 4 + 2) + 1, "{listed}");
     assert!(listed.ends_with("16 points\n") && listed.contains("fast.capacity=6MiB"), "{listed}");
     assert!(!bench.path("study.results.jsonl").exists());
+    for option in ["--csv", "--parquet", "--html", "--json"] {
+        bench.fail(&["sweep", "study.toml", "--dry-run", option, "out"], 2, &["--dry-run", option]);
+    }
 }
 
 #[test]

@@ -22,14 +22,14 @@ pub struct SweepArgs {
     #[arg(long)]
     pub restart: bool,
     /// Only show the points; run none
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "html"])]
     pub dry_run: bool,
     /// Write a line for each point to a CSV file
-    #[arg(long, value_name = "FILE", help_heading = "Output options")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Output options")]
     pub csv: Option<PathBuf>,
     /// Write a row for each point to a Parquet file
     #[cfg(feature = "parquet")]
-    #[arg(long, value_name = "FILE", help_heading = "Output options")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Output options")]
     pub parquet: Option<PathBuf>,
     #[command(flatten)]
     pub json: JsonArgs,

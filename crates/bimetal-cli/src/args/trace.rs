@@ -30,7 +30,7 @@ pub struct TraceOptions {
     /// `time:ms,op,offset:bytes,size:bytes`, or by name, `time=started:us,op=rw,offset=lba:sectors,size=len`. Units of
     /// times are those of `--time-unit`; units of offset and size are `bytes` (the default), `sectors`, `kib`, `4kib`;
     /// `op:0=read` or `op:1=read` for digits; `device` for several disks; `-` skips a column
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub columns: Option<Columns>,
     /// Addresses of the objects of a cache's trace: `slots` gives each object a separate slot, in order of first
     /// appearance; with `bytes`, `sectors`, `kib` or `4kib`, ids are addresses in that unit. With `insert`
