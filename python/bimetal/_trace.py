@@ -251,7 +251,9 @@ def _nanoseconds(name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     import numpy as np
 
     converted = array.astype(f"{array.dtype.kind}8[ns]")
-    if (wrapped := np.flatnonzero(converted.astype(array.dtype) != array)).size:
+    # Finer units fit, and fractions of a nanosecond are cut off.
+    is_finer = np.datetime_data(array.dtype)[0] in ("ps", "fs", "as")
+    if not is_finer and (wrapped := np.flatnonzero(converted.astype(array.dtype) != array)).size:
         row = wrapped[0]
         raise TraceError(f"row {row}: `{name}` is {array[row]}, which does not fit 64 bits of nanoseconds")
     return converted.view(np.int64)

@@ -263,3 +263,6 @@ def test_masked_values_are_missing_and_dates_do_not_wrap() -> None:
     dates = np.array(["1990-01-02", "1500-01-01"], "M8[D]")
     with pytest.raises(bimetal.TraceError, match="row 1: `time_ns` is 1500-01-01, which does not fit"):
         bimetal.Trace.from_arrays(time_ns=dates, op=["r"] * 2, sector=[0, 8], sectors=[8] * 2)
+    fine = np.array([1_500, 2_500], "m8[ps]")
+    trace = bimetal.Trace.from_arrays(time_ns=fine, op=["r"] * 2, sector=[0, 8], sectors=[8] * 2)
+    assert trace.to_arrays()["time_ns"].tolist() == [0, 1]

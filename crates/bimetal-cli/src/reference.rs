@@ -169,7 +169,7 @@ fn the_table_of_formats_is_that_of_the_code() {
     for item in catalogue::formats() {
         let names: Vec<String> =
             std::iter::once(&item.name).chain(item.aliases).map(|name| format!("`{name}`")).collect();
-        let written = if item.written { "; written, too" } else { "" };
+        let written = if item.written { "; can be written" } else { "" };
         let (record, units) = item.layout.split_once(": ").unwrap_or((item.layout, ""));
         let what = format!("{}{written}", item.summary);
         table += &row(&[names.join(", "), cell(&what), cell(&record.replace(',', ", ")), cell(units)]);
