@@ -172,7 +172,7 @@ fn each_region_has_one_file_of_its_own() {
         assert!(!bench.path("one").exists());
     };
     refuse(&["--region", "fast=one", "--region", "fast=two"], &["`fast` already has a file"]);
-    refuse(&["--region", "fast=one", "--region", "slow=one"], &["the file of region `fast`"]);
+    refuse(&["--region", "fast=one", "--region", "slow=one"], &["one` of region `fast`"]);
 }
 
 #[test]

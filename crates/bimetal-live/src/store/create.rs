@@ -119,7 +119,7 @@ fn contents(resolved: &Resolved, options: &CreateOptions) -> Result<Contents, St
         let of_disk = options.disk.as_ref().filter(|disk| *disk == file).map(|_| "the disk".to_owned());
         let of_region = earlier.iter().find(|(_, known)| known == file).map(|(other, _)| format!("region `{other}`"));
         if let Some(other) = of_disk.or(of_region) {
-            return Err(unsuitable(file, format!("it is the file of {other}, too; give each its own")));
+            return Err(unsuitable(file, format!("it is the same file as `{file}` of {other}; give each its own")));
         }
     }
     if let (Some(file), true) = (&options.disk, resolved.volumes.is_empty()) {
