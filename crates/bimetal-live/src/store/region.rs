@@ -343,9 +343,10 @@ impl Region {
     /// Begins a commit. Returns its writes, and the file to sync.
     pub fn leave(&mut self) -> Option<Leaving> {
         self.slots.leave();
-        self.is_ahead = false;
         let runs = self.waiting.leave();
-        self.is_dirty |= !runs.is_empty();
+        // Frames that are already in the file belong to this commit, also if a checkpoint is to sync the file: that sync
+        // may be later than the commit, or fail.
+        self.is_dirty |= std::mem::take(&mut self.is_ahead) || !runs.is_empty();
         let file = self.take_dirty()?;
         Some(Leaving { region: self.id, runs, file })
     }

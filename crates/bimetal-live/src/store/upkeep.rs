@@ -42,11 +42,13 @@ impl Upkeep {
     /// Takes the data for this step from the engine.
     ///
     /// # Errors
-    /// There is no space for sectors of the home disk that only the journal has, or the files cannot be written.
+    /// There is no space for pages or sectors of the home disk that only the journal has, or the files cannot be written.
     pub fn collect(&mut self, engine: &mut Engine) -> io::Result<()> {
         // Without an image, the checkpoint was abandoned meanwhile.
         let Some(underway) = self.underway.as_mut().filter(|_| engine.image.is_some()) else { return Ok(()) };
         if underway.collect(engine) {
+            // What only the journal has: the checkpoint replaces the journal.
+            engine.media.place_held()?;
             engine.media.disk().map_or(Ok(()), HomeDisk::place_waiting)?;
             self.written.add(engine.media.take_dirty(), 0);
             self.is_complete = true;

@@ -150,7 +150,7 @@ impl FileMedia {
     }
 
     /// Writes the frames that are held because of a lack of space.
-    pub(super) fn place_held(&mut self) -> io::Result<()> {
+    pub(in crate::store) fn place_held(&mut self) -> io::Result<()> {
         while let Some((&(region, offset), frame)) = self.held.first_key_value() {
             self.regions[usize::from(region)].write_through(offset, frame)?;
             self.held_bytes -= frame.len();
