@@ -158,6 +158,10 @@ fn an_image_of_a_rescue_has_the_size_of_the_device_and_needs_no_superblock() {
     bench.succeed(&["check", "s", "--rescue", "without"]);
     fs::remove_file(bench.path("s").join("superblock")).unwrap();
     bench.succeed(&["check", "s", "--rescue", "without-any"]);
+    create(&bench, "two", "chang", &["--sparse"]);
+    fs::remove_file(bench.path("two").join("region0.flash")).unwrap();
+    let ran = bench.succeed(&["check", "two", "--rescue", "of-one-region"]);
+    assert!(ran.stdout.contains("`region0.flash` is missing"), "{}", ran.stdout);
     bench.fail(&["check", "nothing", "--rescue", "none"], 1, &["there is no store"]);
     assert!(!bench.path("none").exists(), "the next attempt can make it");
 }

@@ -111,8 +111,10 @@ fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
         file.map_err(|error| Failure::failed(format!("{}: the image cannot be made: {error}", path.display())))?;
     let rescued = rescue(Arc::new(Directory::new(&args.store)), &Parts::default(), image(file).as_ref());
     let rescued = rescued.map_err(|error| {
-        // Nothing was rescued, and the next attempt has to make it.
-        let _ = fs::remove_file(path);
+        // An image with nothing in it only stands in the way of the next attempt. Rescued sectors are kept.
+        if fs::metadata(path).is_ok_and(|image| image.len() == 0) {
+            let _ = fs::remove_file(path);
+        }
         Failure::store(&args.store, error)
     })?;
     let Rescued { is_state, refusal, sectors, lost, pages } = &rescued;

@@ -101,6 +101,10 @@ impl Search<'_> {
         let parts = self.named(parts)?;
         let mut regions = Vec::new();
         for file in &parts.regions {
+            if !self.storage.exists(file).in_file(file)? {
+                self.rescued.refusal.iter_mut().for_each(|refusal| *refusal += &format!("; `{file}` is missing"));
+                continue;
+            }
             let backing = self.open(file)?;
             match Label::read(backing.as_ref(), 0).in_file(file)? {
                 Some(label) if matches!(label.part, FileRole::Region { .. }) => regions.push((file, backing, label)),
