@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
 use vhost::vhost_user::message::VhostUserProtocolFeatures;
 use vhost_user_backend::{ShutdownHandle, VhostUserBackend, VringMutex, VringT};
 use virtio_queue::{QueueOwnedT, QueueT};
@@ -52,11 +53,19 @@ pub struct Device {
 impl Device {
     /// The device of a store, or a layer over it.
     pub fn of(store: &Store, device: Arc<dyn BlockDevice>, poll: Duration, is_paced: bool) -> Self {
-        let mut serial = [0; SERIAL_BYTES];
-        let digits = format!("{:016x}", store.number());
-        serial[..digits.len()].copy_from_slice(digits.as_bytes());
+        let serial = serial_of(store.number());
         Self { device, serial, poll, is_paced, may_resume: store.recovery().was_closed.into() }
     }
+}
+
+/// The serial number of a store: digits of a hash, from which its own number does not follow. That number is in all
+/// checksums of the store, and a guest that knew it could write sectors that look like parts of the journal.
+fn serial_of(number: u64) -> [u8; SERIAL_BYTES] {
+    let hash = Sha256::new().chain_update(b"serial number").chain_update(number.to_le_bytes()).finalize();
+    let digits: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let mut serial = [0; SERIAL_BYTES];
+    serial[..digits.len()].copy_from_slice(digits.as_bytes());
+    serial
 }
 
 /// A connected virtual machine.
@@ -456,5 +465,17 @@ impl VhostUserBackend for Guest {
             _ => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Guests name disks by it, so it may not change: `hashlib.sha256(b"serial number" + number).hexdigest()[:16]`.
+    #[test]
+    fn a_serial_number_stays_and_is_not_the_number_of_the_store() {
+        assert_eq!(&serial_of(1), b"8367451396b4b864\0\0\0\0");
+        assert_ne!(serial_of(1), serial_of(2));
     }
 }
