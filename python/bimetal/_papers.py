@@ -139,14 +139,8 @@ def paper(
 def _made(core: _core.Reproduction, title: str, command: str) -> Reproduction:
     """Return the result, and warn of settings without effect."""
     made = Reproduction._of(core, title, command)
-    for setting in made.settings:
-        if setting.replays == 0:
-            warnings.warn(
-                f"`{setting.of}.{setting.key}={setting.value}` changes no replay: the figures have none of "
-                f"`{setting.of}`, or set `{setting.key}` themselves",
-                BimetalWarning,
-                stacklevel=3,
-            )
+    for warning in core.warnings():
+        warnings.warn(warning, BimetalWarning, stacklevel=3)
     return made
 
 

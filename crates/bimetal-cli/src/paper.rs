@@ -36,7 +36,7 @@ pub fn run(args: &PaperArgs) -> Result<(), Failure> {
     let conditions = Conditions { scale: args.scale(), jobs: usize::from(args.jobs.unwrap_or(0)), own, variations };
     let reproduction = reproduce(&chosen, conditions, &bar)?;
     drop(bar);
-    warn_of_unused(&reproduction.settings);
+    reproduction.settings.iter().filter_map(Applied::warning).for_each(|warning| warn(&warning));
     output::write_html(&args.html, || {
         let title = args.paper.as_ref().map_or_else(|| "The papers".to_owned(), |paper| format!("Paper {paper}"));
         bimetal_papers::figures(&title, &output::command_line(), &reproduction.figures)
@@ -51,14 +51,6 @@ fn variations(args: &PaperArgs, chosen: &[Chosen]) -> Result<Vec<Variation>, Fai
     let own = args.trace.iter().map(|(name, _)| name.as_str());
     check_variations(chosen, own, &variations).map_err(Failure::usage)?;
     Ok(variations)
-}
-
-/// A setting without effect must not look like one with.
-fn warn_of_unused(settings: &[Applied]) {
-    for Applied { variation, .. } in settings.iter().filter(|setting| setting.replays == 0) {
-        let Variation { of, key, .. } = variation;
-        warn(&format!("`{variation}` changes no replay: the figures have none of `{of}`, or set `{key}` themselves"));
-    }
 }
 
 /// The figures, if requested, and the claims.

@@ -37,6 +37,17 @@ pub struct Applied {
     pub replays: usize,
 }
 
+impl Applied {
+    /// A warning about a setting without effect, which must not look like one with.
+    pub fn warning(&self) -> Option<String> {
+        let Self { variation, replays } = self;
+        let Variation { of, key, .. } = variation;
+        (*replays == 0).then(|| {
+            format!("`{variation}` changes no replay: the figures have none of `{of}`, or set `{key}` themselves")
+        })
+    }
+}
+
 /// Error in a setting of the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VariationError {

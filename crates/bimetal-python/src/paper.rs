@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bimetal_papers as papers;
 use bimetal_papers::check_variations;
 use bimetal_papers::experiment::Scale;
-use bimetal_papers::variation::Variation;
+use bimetal_papers::variation::{Applied, Variation};
 use pyo3::prelude::*;
 
 use crate::error::{Raise, json};
@@ -23,6 +23,11 @@ impl Reproduction {
     /// The complete result, in the JSON of the command line.
     fn json(&self) -> PyResult<String> {
         json(&self.reproduction)
+    }
+
+    /// Warnings about settings without effect.
+    fn warnings(&self) -> Vec<String> {
+        self.reproduction.settings.iter().filter_map(Applied::warning).collect()
     }
 
     /// The figures as one HTML page. It shows the command that reproduces it.

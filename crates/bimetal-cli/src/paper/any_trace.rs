@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 
 use bimetal_papers::claim::{Claim, Kind, Verdict};
+use bimetal_papers::variation::Applied;
 use bimetal_papers::{Reproduction, check_names, choose_on_any_trace, figures, reproduce_on};
 use bimetal_study::number::NOTHING;
 
-use super::{settings, variations, warn_of_unused};
+use super::{settings, variations};
 use crate::args::PaperArgs;
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::progress::PaperBar;
 use crate::table::{Grid, bold, broken, remark, width};
-use crate::{output, setup};
+use crate::{output, setup, warn};
 
 /// Runs the command.
 pub fn run(args: &PaperArgs) -> Result<(), Failure> {
@@ -25,7 +26,7 @@ pub fn run(args: &PaperArgs) -> Result<(), Failure> {
     let bar = PaperBar::new();
     let reproduction = reproduce_on(&chosen, &traces, usize::from(args.jobs.unwrap_or(0)), &variations, &bar)?;
     drop(bar);
-    warn_of_unused(&reproduction.settings);
+    reproduction.settings.iter().filter_map(Applied::warning).for_each(|warning| warn(&warning));
     output::write_html(&args.html, || {
         let title = args.paper.as_ref().map_or_else(|| "The papers".to_owned(), |paper| format!("Paper {paper}"));
         figures(&title, &output::command_line(), &reproduction.figures)
