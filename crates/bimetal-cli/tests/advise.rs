@@ -359,3 +359,16 @@ fn a_trace_without_duration_needs_a_rate() {
     let few = ["--schemes", "pagemap", "--chips", "mlc-2008", "--simulations", "4"];
     bench.succeed(&[&["advise", "still.spc", "--life", "1d", "--writes-per-day", "1MiB"], few.as_slice()].concat());
 }
+
+/// Only goals for responses exclude devices that cannot keep up, so the answer says it of the device that it names.
+#[test]
+fn a_device_that_falls_behind_is_not_named_without_a_word() {
+    let bench = Bench::new();
+    let answer = |load: &str| {
+        let search = ["--simulations", "4", "--schemes", "pagemap", "--drives", "none"];
+        let command = ["advise", "--limit", "2000", "--life", "1h", "--load", load];
+        bench.succeed(&[&command[..], &search].concat()).stdout
+    };
+    assert!(answer("1000x").contains("this device falls behind the trace"));
+    assert!(!answer("20x").contains("falls behind"));
+}

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::goals::{Cause, Goal, Measure, Outcome, Terms};
 use super::space::Candidate;
-use crate::number::{NOTHING, significant};
+use crate::number::NOTHING;
 use crate::sweep::row::Row;
 
 /// Stands for the responses of an overloaded device.
@@ -123,12 +123,10 @@ impl From<&Candidate> for Made {
 impl Choice {
     /// A remark if the device is overloaded, which only goals for responses exclude.
     pub(super) fn falls_behind(&self) -> Option<String> {
-        self.overload.map(|times| {
-            format!(
-                "this device falls behind the trace: its responses grow until the end, and the requests take {} times as \
-                 long as their arrivals; a goal for responses, such as `--mean 10ms`, excludes such devices",
-                significant(times)
-            )
+        self.overload.map(|_| {
+            "this device falls behind the trace: its responses grow until the end; a goal for responses, such as \
+             `--mean 10ms`, excludes such devices"
+                .to_owned()
         })
     }
 
