@@ -121,11 +121,20 @@ pub trait BlockDevice: Send + Sync {
 static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
 
 /// Writes zeros that stay allocated, for clients that ask for zeros without holes. Makes several requests to the
-/// device.
-pub(crate) fn write_zeros(device: &dyn BlockDevice, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
+/// device, as long as `goes_on`: a stop must not wait for terabytes.
+pub(crate) fn write_zeros(
+    device: &dyn BlockDevice,
+    sector: u64,
+    sectors: u64,
+    fua: bool,
+    goes_on: impl Fn() -> bool,
+) -> Result<(), IoError> {
     let step = ZEROS.len() as u64 / SECTOR_BYTES;
     let mut done = 0;
     while done < sectors {
+        if !goes_on() {
+            return Err(IoError::Shutdown);
+        }
         let now = step.min(sectors - done);
         device.write(sector + done, &ZEROS[..(now * SECTOR_BYTES) as usize], false)?;
         done += now;

@@ -66,6 +66,21 @@ fn a_large_write_goes_to_its_file_at_once_when_others_are_there() {
     assert!(read_all(&open(&storage, OpenOptions::default())) == content);
 }
 
+#[test]
+fn pages_that_only_the_journal_has_are_sound() {
+    for spec in SCHEMES {
+        let storage = in_memory(&device(spec));
+        let store = open(&storage, OpenOptions::default());
+        for sector in 0..6 {
+            store.write(sector, &[1; 512], true).unwrap();
+        }
+        drop(store);
+        storage.restart(Loss::All, 1);
+        let report = check(Arc::clone(&storage) as Arc<dyn Storage>).unwrap();
+        assert!(report.is_sound() && report.sectors == 6, "{}: {:?}", spec.name, report.findings);
+    }
+}
+
 /// A request within `sectors` sectors; half of the requests go to a tenth of them.
 fn random_request(state: &mut u64, total: u64) -> Request {
     let sectors = 1 + below(state, 24);

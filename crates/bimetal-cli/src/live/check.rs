@@ -109,7 +109,8 @@ fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
     let file = file.and_then(|file| file.set_permissions(Permissions::from_mode(IMAGE_MODE)).map(|()| file));
     let file =
         file.map_err(|error| Failure::failed(format!("{}: the image cannot be made: {error}", path.display())))?;
-    let rescued = rescue(Arc::new(Directory::new(&args.store)), &Parts::default(), image(file).as_ref());
+    let image = image(file).map_err(Failure::failed)?;
+    let rescued = rescue(Arc::new(Directory::new(&args.store)), &Parts::default(), image.as_ref());
     let rescued = rescued.map_err(|error| {
         // An image with nothing in it only stands in the way of the next attempt. Rescued sectors are kept.
         if fs::metadata(path).is_ok_and(|image| image.len() == 0) {

@@ -1,5 +1,6 @@
 //! One connection without its socket: bytes in, bytes out.
 
+use super::accept::Stop;
 use super::buffer::{Input, Output};
 use super::execute::{Replies, execute};
 use super::negotiation::{Agreement, Negotiation, Step, Tls};
@@ -47,6 +48,7 @@ pub struct Connection<'d> {
     geometry: Geometry,
     phase: Phase,
     messages: u64,
+    stop: Option<Stop>,
 }
 
 enum Phase {
@@ -67,7 +69,14 @@ impl<'d> Connection<'d> {
     pub fn new(device: &'d dyn BlockDevice, export: &'d Export, tls: bool, out: &mut Output) -> Self {
         let tls = if tls { Tls::Required } else { Tls::Off };
         let geometry = Geometry::of(device, export);
-        Self { device, export, geometry, phase: Phase::Negotiating(Negotiation::new(tls, out)), messages: 0 }
+        let phase = Phase::Negotiating(Negotiation::new(tls, out));
+        Self { device, export, geometry, phase, messages: 0, stop: None }
+    }
+
+    /// Ends requests that take long when the server is to stop.
+    #[must_use]
+    pub fn until(self, stop: Stop) -> Self {
+        Self { stop: Some(stop), ..self }
     }
 
     /// Whether the negotiation is under way.
@@ -156,7 +165,7 @@ impl<'d> Connection<'d> {
                     Command::Write { data, .. } => Some(input.share(used - data.len()..used)),
                     _ => None,
                 };
-                execute(command, shared.as_ref(), self.device, Replies { out, to });
+                execute(command, shared.as_ref(), self.device, self.stop.as_ref(), Replies { out, to });
                 self.messages += 1;
                 input.consume(used);
             }
@@ -209,6 +218,26 @@ mod tests {
             round.extend([0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 1]);
         }
         round
+    }
+
+    #[test]
+    fn a_stop_ends_zeros_that_are_written() {
+        let (device, export) = (MemoryDevice::new(1 << 16), Export::default());
+        let (mut input, mut output) = (Input::new(4096), Output::new(4096));
+        let (stop, _woken) = Stop::new().unwrap();
+        let mut connection = Connection::new(&device, &export, false, &mut output).until(stop.clone());
+        connection.phase = Phase::Transmitting(Agreement { mode: Mode::Simple, allocation: false });
+        let zeros = request(Mode::Simple, NBD_CMD_FLAG_NO_HOLE, NBD_CMD_WRITE_ZEROES, 0, 1 << 20);
+        let mut answer = || {
+            output.clear();
+            input.room(zeros.len())[..zeros.len()].copy_from_slice(&zeros);
+            input.received(zeros.len());
+            connection.advance(&mut input, &mut output);
+            output.bytes()[4..8].to_vec()
+        };
+        assert_eq!(answer(), 0_u32.to_be_bytes());
+        stop.stop();
+        assert_eq!(answer(), (NbdError::Shutdown as u32).to_be_bytes());
     }
 
     #[test]

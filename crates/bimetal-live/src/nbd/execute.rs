@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::accept::Stop;
 use super::buffer::Output;
 use super::negotiation::BASE_ALLOCATION_ID;
 use super::proto::*;
@@ -22,8 +23,15 @@ pub struct Replies<'o> {
     pub to: ReplyTo,
 }
 
-/// Executes `command` on `device` and replies. The data of a write are `shared`, if they can be.
-pub fn execute(command: Command<'_>, shared: Option<&Payload>, device: &dyn BlockDevice, mut replies: Replies<'_>) {
+/// Executes `command` on `device` and replies. The data of a write are `shared`, if they can be. A request that takes
+/// long is ended by `stop`.
+pub fn execute(
+    command: Command<'_>,
+    shared: Option<&Payload>,
+    device: &dyn BlockDevice,
+    stop: Option<&Stop>,
+    mut replies: Replies<'_>,
+) {
     let done = match command {
         Command::Read { sector, bytes, whole } => return replies.read(device, sector, bytes, whole),
         Command::BlockStatus { sector, sectors, one } => return replies.block_status(device, sector, sectors, one),
@@ -42,7 +50,9 @@ pub fn execute(command: Command<'_>, shared: Option<&Payload>, device: &dyn Bloc
         Command::WriteZeroes { no_hole: true, fast: true, .. } => {
             return replies.refuse(Refusal { error: NbdError::NotSup, message: "zeros without a hole are written" });
         }
-        Command::WriteZeroes { sector, sectors, fua, no_hole: true, .. } => write_zeros(device, sector, sectors, fua),
+        Command::WriteZeroes { sector, sectors, fua, no_hole: true, .. } => {
+            write_zeros(device, sector, sectors, fua, || !stop.is_some_and(Stop::wanted))
+        }
         Command::WriteZeroes { sector, sectors, fua, .. } => device.zero(sector, sectors, fua),
     };
     match done {

@@ -215,7 +215,8 @@ impl Session<'_> {
         let deadline = Instant::now() + self.options.negotiation;
         let mut transport = Transport::new(Arc::clone(client), deadline, self.options.poll);
         let (input, mut output) = (Input::new(NEGOTIATION_BYTES), Output::new(NEGOTIATION_BYTES));
-        let mut connection = Connection::new(self.device, self.export, self.options.is_encrypted(), &mut output);
+        let connection = Connection::new(self.device, self.export, self.options.is_encrypted(), &mut output);
+        let mut connection = connection.until(self.stop.clone());
         let mut buffers = Buffers { input, output, grant: None };
         let mut negotiating = true;
         loop {

@@ -87,7 +87,10 @@ fn run<M: Memory>(
         }
         Command::Zero { range, .. } if range.sectors == 0 => {}
         Command::Zero { range, may_unmap: true } => device.zero(range.sector, range.sectors, fua)?,
-        Command::Zero { range, may_unmap: false } => write_zeros(device, range.sector, range.sectors, fua)?,
+        Command::Zero { range, may_unmap: false } => {
+            // Its length is limited.
+            write_zeros(device, range.sector, range.sectors, fua, || true)?;
+        }
     }
     Ok(0)
 }

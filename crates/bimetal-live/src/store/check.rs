@@ -89,7 +89,7 @@ fn check_pages(engine: &Engine, seed: u32, report: &mut CheckReport) -> Result<(
                 before = 0;
             }
             report.pages += 1;
-            region.load(&spot, frame.bytes_mut()).in_file("a region")?;
+            engine.media.load(&spot, frame.bytes_mut()).in_file("a region")?;
             let wrong = match region.verify(&spot, frame.bytes(), seed) {
                 Ok(sequence) if sequence > before => {
                     before = sequence;

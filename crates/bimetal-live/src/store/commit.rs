@@ -19,6 +19,7 @@ use std::time::Instant;
 use super::backing::{File, is_full};
 use super::batch::Batch;
 use super::checkpoint::Underway;
+use super::descriptions::DESCRIPTIONS_MAX;
 use super::engine::Engine;
 use super::event::Event;
 use super::files::Files;
@@ -34,7 +35,7 @@ use crate::block_device::IoError;
 /// Largest number of batches that are written but not durable: enough for 32 clients that each wait for their own
 /// batch. With a limit of 8, syncs of 5 ms and 32 clients, a client waited up to an eighth of a sync longer, until a
 /// batch had landed and its own could begin.
-pub const FLIGHTS_MAX: usize = 32;
+pub const FLIGHTS_MAX: usize = DESCRIPTIONS_MAX;
 /// Bytes of such batches above which no other is written. They stay in memory until they are durable.
 const FLIGHT_BYTES: u64 = 4 << 20;
 

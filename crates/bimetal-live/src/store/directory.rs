@@ -9,6 +9,7 @@ use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fc
 use rustix::io::Errno;
 
 use super::backing::{Access, Backing, Identity, Storage, collect, is_full, read_bounced};
+use super::descriptions::Descriptions;
 use super::existing::{self, END_BYTES};
 
 /// Permissions of a store's files and of its directory: access for the owner only.
@@ -74,7 +75,8 @@ impl Storage for Directory {
             // Regardless of the umask.
             file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         }
-        Ok(Box::new(OpenFile { file, is_fixed: found.file_type().is_block_device(), is_direct: direct }))
+        let descriptions = Descriptions::of(&file)?;
+        Ok(Box::new(OpenFile { file, descriptions, is_fixed: found.file_type().is_block_device(), is_direct: direct }))
     }
 
     fn exists(&self, name: &str) -> io::Result<bool> {
@@ -116,13 +118,19 @@ fn busy(error: io::Error, path: &Path) -> io::Error {
 }
 
 /// An open file as a backing, such as the output of a rescue.
-pub fn image(file: File) -> Box<dyn Backing> {
-    Box::new(OpenFile { file, is_fixed: false, is_direct: false })
+///
+/// # Errors
+/// The process has too many open files.
+pub fn image(file: File) -> io::Result<Box<dyn Backing>> {
+    let descriptions = Descriptions::of(&file)?;
+    Ok(Box::new(OpenFile { file, descriptions, is_fixed: false, is_direct: false }))
 }
 
 #[derive(Debug)]
 struct OpenFile {
     file: File,
+    /// Descriptions for syncs.
+    descriptions: Descriptions,
     is_fixed: bool,
     is_direct: bool,
 }
@@ -216,7 +224,8 @@ impl Backing for OpenFile {
     fn sync(&self) -> io::Result<()> {
         // Data that a failed sync could not place may be lost: the failure is then an I/O error, not a lack of space
         // that passes.
-        self.file.sync_data().map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
+        let synced = self.descriptions.sync(File::sync_data);
+        synced.map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
     }
 
     fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {

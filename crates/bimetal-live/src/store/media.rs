@@ -84,6 +84,9 @@ pub struct Failure {
     pub what: String,
 }
 
+/// Frames held in memory, by region and offset in its file.
+type Held = BTreeMap<(u8, u64), Vec<u8>>;
+
 /// Regions in files, and a disk in a file if there is one.
 pub struct FileMedia {
     sim: SimMedia,
@@ -107,7 +110,7 @@ pub struct FileMedia {
     parts: Vec<Part<u64>>,
     request: Request,
     reading: Reading,
-    held: BTreeMap<(u8, u64), Vec<u8>>,
+    held: Held,
     held_bytes: usize,
     releases: u64,
     failure: Option<Failure>,

@@ -11,7 +11,7 @@
 //! | layer | modules |
 //! |---|---|
 //! | numbers, names, errors | `bytes`, `crc32c`, `sector_table`, `times`, `names`, `error` |
-//! | files and their syncs | `backing`, `syncs`; `crash_backing` is a backing for tests |
+//! | files and their syncs | `backing`, `syncs`, `descriptions`; `crash_backing` is a backing for tests |
 //! | formats, tables | `event`, `frame`, `arena`, `label`, `write_buffer`, `limits`; `state`, `bitmap`, `slots` |
 //! | files of a store | `superblock`, `files`; `existing`: earlier contents of a file; `directory`, the usual backing |
 //! | bytes around a simulated medium | `region`s and a `home_disk`, `reading`, `places`, `media` |
@@ -37,6 +37,7 @@ mod copy;
 pub mod crash_backing;
 mod crc32c;
 mod create;
+mod descriptions;
 mod device;
 mod directory;
 mod dump;

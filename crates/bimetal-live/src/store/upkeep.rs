@@ -39,11 +39,12 @@ pub struct Upkeep {
 }
 
 impl Upkeep {
-    /// Takes the data for this step from the engine.
+    /// Takes the data for this step from the engine. Sectors of the home disk that lacked space are put in place, while
+    /// no batch of this committer puts newer ones there.
     ///
     /// # Errors
     /// There is no space for pages or sectors of the home disk that only the journal has, or the files cannot be written.
-    pub fn collect(&mut self, engine: &mut Engine) -> io::Result<()> {
+    pub fn collect(&mut self, engine: &mut Engine, _committer: &Committer) -> io::Result<()> {
         // Without an image, the checkpoint was abandoned meanwhile.
         let Some(underway) = self.underway.as_mut().filter(|_| engine.image.is_some()) else { return Ok(()) };
         if underway.collect(engine) {
@@ -210,7 +211,7 @@ impl Committer {
         }
         self.underway.iter_mut().for_each(Underway::hurry);
         while let Some(mut upkeep) = self.take_upkeep() {
-            let done = upkeep.collect(engine).and_then(|()| upkeep.perform());
+            let done = upkeep.collect(engine, self).and_then(|()| upkeep.perform());
             let done = done.and_then(|()| self.conclude(&upkeep));
             self.finish_upkeep(engine, upkeep, done)?;
         }

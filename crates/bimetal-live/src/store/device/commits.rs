@@ -152,9 +152,12 @@ impl Store {
     /// Performs a step of upkeep, if there is any. Returns whether there was.
     pub(super) fn do_upkeep(&self, mut committer: MutexGuard<'_, Committer>) -> Result<bool, IoError> {
         let Some(mut upkeep) = committer.take_upkeep() else { return Ok(false) };
-        drop(committer);
         let kept = Kept(self);
-        let collected = upkeep.collect(&mut self.lock());
+        let collected = {
+            // After a panic, `kept` needs this lock.
+            let committer = committer;
+            upkeep.collect(&mut self.lock(), &committer)
+        };
         let performed = collected.and_then(|()| upkeep.perform());
         let mut committer = self.committer();
         let concluded = performed.and_then(|()| committer.conclude(&upkeep));

@@ -6,10 +6,10 @@ use std::io;
 use bimetal_core::media::Part;
 use bimetal_core::units::{Ppa, RegionId};
 
-use super::{Carried, FileMedia, From, Io, PageRead};
+use super::{Carried, FileMedia, From, Held, Io, PageRead};
 use crate::store::backing::is_full;
 use crate::store::frame::{FrameError, PageSum, Place, SECTOR, Tag, seal_label, verify_label};
-use crate::store::region::Spot;
+use crate::store::region::{Region, Spot};
 
 impl FileMedia {
     /// Reads the frame of a page into memory and verifies it. All sectors of a damaged page are marked as lost. Returns
@@ -26,13 +26,7 @@ impl FileMedia {
             layout.clear(frame, Tag::UNREADABLE);
             return sum(frame);
         };
-        let loaded = match self.held.get(&(id, spot.offset)) {
-            Some(held) => {
-                frame.copy_from_slice(held);
-                Ok(())
-            }
-            None => region.load(spot, frame),
-        };
+        let loaded = load(&self.regions, &self.held, spot, frame);
         let found = sum(frame);
         let verify = |()| verify_label(&frame[layout.page_bytes()..], found, spot.place, spot.since);
         let wrong = match loaded.map(verify) {
@@ -47,6 +41,14 @@ impl FileMedia {
             Err(error) => self.fail(format!("a page of region {id} cannot be read"), &error),
         }
         cleared
+    }
+
+    /// Reads the frame of a page, which may be held in memory.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(in crate::store) fn load(&self, spot: &Spot, frame: &mut [u8]) -> io::Result<()> {
+        load(&self.regions, &self.held, spot, frame)
     }
 
     /// Notes a damaged page.
@@ -184,4 +186,13 @@ impl FileMedia {
             self.write_deferred();
         }
     }
+}
+
+fn load(regions: &[Region], held: &Held, spot: &Spot, frame: &mut [u8]) -> io::Result<()> {
+    let region = spot.place.region;
+    match held.get(&(region, spot.offset)) {
+        Some(held) => frame.copy_from_slice(held),
+        None => regions[usize::from(region)].load(spot, frame)?,
+    }
+    Ok(())
 }
