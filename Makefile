@@ -118,7 +118,7 @@ bench:
 CRASHES ?= 1000000
 KILLS ?= 1000
 FUZZ_RUNS ?= 10000000
-soak: fuzzers
+soak: clients fuzzers
 	$(CARGO) run --quiet --release --locked --package bimetal-live --example soak -- $(CRASHES)
 	BIMETAL_KILLS=$(KILLS) $(CARGO) test --quiet --release --locked --package bimetal-cli $(UBLK) --test kills -- --nocapture
 	@for target in $(FUZZ_TARGETS); do \

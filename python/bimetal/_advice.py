@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bimetal import _core, _records
-from bimetal._errors import BimetalError, SettingError
+from bimetal._errors import AdviceError, BimetalError, SettingError, check_whole, text_of
 from bimetal._own import only_names
 from bimetal._records import Choice
 from bimetal._run import AnyTrace, _Literal, _trace
@@ -219,15 +219,14 @@ def advise(
     ``closest`` has the devices that miss the goals by the smallest factor. Ctrl-C ends the search.
 
     """
-    counts = {"repeat": repeat, "measure": measure, "simulations": simulations, "jobs": jobs}
-    for name, count in counts.items():
-        if count is not None and count < 1:
-            raise SettingError(f"`{name}` is {count}: it is at least 1")
+    check_whole(SettingError, 1, 2**32 - 1, repeat=repeat, measure=measure, simulations=simulations, jobs=jobs)
+    check_whole(SettingError, 1, 2**32 - 1, channels=channels, dies_per_channel=dies_per_channel)
+    check_whole(SettingError, 0, 2**16 - 1, year=year)
     only_names([schemes] if isinstance(schemes, type) else schemes or (), "advice")
     found = _trace(trace)
     wear = {"life": life, "tbw": tbw, "dwpd": dwpd}
     goals = {**wear, "mean": mean, "p50": p50, "p95": p95, "p99": p99, "p999": p999, "budget": budget}
-    file = None if prices is None else (os.fspath(prices), Path(prices).read_text(encoding="utf-8"))
+    file = None if prices is None else (os.fspath(prices), text_of(prices, AdviceError))
     core = _core.advise_devices(
         found._requests,
         [(name, str(bound)) for name, bound in goals.items() if bound is not None],

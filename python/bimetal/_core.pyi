@@ -64,6 +64,7 @@ class Trace:
         op: npt.NDArray[np.uint64],
         sector: npt.NDArray[np.uint64],
         sectors: npt.NDArray[np.uint64],
+        handle: npt.NDArray[np.uint64] | None,
     ) -> Trace: ...
     @staticmethod
     def from_table(
@@ -82,7 +83,13 @@ class Trace:
     def profile(self, curve_points: int, sample: float | None) -> str: ...
     def columns(
         self,
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.uint32]]: ...
+    ) -> tuple[
+        npt.NDArray[np.uint64],
+        npt.NDArray[np.uint8],
+        npt.NDArray[np.uint64],
+        npt.NDArray[np.uint32],
+        npt.NDArray[np.uint8] | None,
+    ]: ...
 
 @final
 class Comparison:

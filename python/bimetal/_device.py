@@ -6,11 +6,10 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from bimetal import _core
-from bimetal._errors import DeviceError
+from bimetal._errors import DeviceError, SettingError, text_of
 
 #: The value of a setting.
 Value = str | int | float | bool
@@ -21,6 +20,8 @@ Settings = Mapping[str, Value]
 
 def settings_text(settings: Settings | None) -> list[tuple[str, str]]:
     """Settings in the form of the command line."""
+    if settings is not None and not isinstance(settings, Mapping):
+        raise SettingError(f"`set` is {settings!r}; it is a mapping such as {{'slow.spare': '7%'}}")
     items = (settings or {}).items()
     return [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in items]
 
@@ -44,7 +45,7 @@ class Device:
     def open(path: str | os.PathLike[str]) -> Device:
         """Read a device file."""
         try:
-            return Device.from_toml(Path(path).read_text(encoding="utf-8"))
+            return Device.from_toml(text_of(path, DeviceError))
         except DeviceError as error:
             raise DeviceError(f"{os.fspath(path)}: {error}") from None
 
@@ -83,9 +84,9 @@ class Device:
 
     @property
     def scheme(self) -> str | None:
-        """Its default scheme; ``None`` if it is fitted to the trace."""
-        return None if self._file is None else str(self.to_dict()["scheme"])
+        """Its default scheme; ``None`` if it has none, as a device for all schemes."""
+        return None if self._file is None else self.to_dict().get("scheme")
 
     def __repr__(self) -> str:
         """Name and scheme."""
-        return "Device.auto()" if self._file is None else f"<Device {self.name!r}, {self.scheme}>"
+        return "Device.auto()" if self._file is None else f"<Device {self.name!r}, {self.scheme or 'any scheme'}>"

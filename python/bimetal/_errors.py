@@ -1,5 +1,12 @@
 """An exception for each kind of error. Messages are those of the command line: the problem, its place, the remedy."""
 
+from __future__ import annotations
+
+import operator
+import os
+from pathlib import Path
+from typing import Any
+
 
 class BimetalError(Exception):
     """Base of every exception of this package."""
@@ -56,3 +63,26 @@ class InsufficientMemoryError(MemoryError, BimetalError):
 
 class BimetalWarning(UserWarning):
     """A caveat about the figures."""
+
+
+def text_of(path: str | os.PathLike[str], kind: type[BimetalError]) -> str:
+    """Return the text of a file; bytes that are no text are an error of this kind."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise kind(f"{os.fspath(path)}: byte {error.start} is not UTF-8: it is no text file") from None
+
+
+def check_whole(kind: type[BimetalError], least: int, most: int = 2**64 - 1, **values: Any) -> None:
+    """Refuse a named value that is no whole number within these limits; ``None`` is accepted."""
+    for name, value in values.items():
+        if value is None:
+            continue
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise kind(f"`{name}` is {value!r}: it is a whole number") from None
+        if number < least:
+            raise kind(f"`{name}` is {number}: it is at least {least}")
+        if number > most:
+            raise kind(f"`{name}` is {number}: it is at most {most}")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from bimetal import _core
 from bimetal._core import Media
-from bimetal._errors import SchemeError, SettingError
+from bimetal._errors import SchemeError, SettingError, check_whole
 
 #: Regions that a scheme asks for, in the words of :func:`bimetal.schemes`.
 Regions = Literal["one", "fast and slow", "one, in two cell modes"]
@@ -127,8 +127,8 @@ def check_scheme(scheme: type[OwnScheme], *, requests: int = 1000, seed: int = 1
         it, ``__cause__`` is the original exception.
 
     """
-    if requests < 1:
-        raise SettingError(f"`requests` is {requests}: at least one is served")
+    check_whole(SettingError, 1, requests=requests)
+    check_whole(SettingError, 0, seed=seed)
     _core.check_scheme(line(scheme), requests, seed)
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bimetal import _core, _records
 from bimetal._device import Settings, settings_text
-from bimetal._errors import BimetalError, BimetalWarning, SettingError
+from bimetal._errors import BimetalError, BimetalWarning, SettingError, check_whole
 from bimetal._records import Claim
+from bimetal._run import _Literal
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
 from bimetal._trace import Trace, call
 
@@ -115,8 +116,7 @@ def paper(
     replay is a :class:`bimetal.BimetalWarning`. ``jobs`` is the number of replays at once. Ctrl-C ends the
     reproduction.
     """
-    if jobs is not None and jobs < 1:
-        raise SettingError(f"`jobs` is {jobs}: it is at least 1")
+    check_whole(SettingError, 1, jobs=jobs)
     names = [figures] if isinstance(figures, str) else list(figures)
     title = "The papers" if name is None else f"Paper {name}"
     settings = settings_text(set)
@@ -127,8 +127,8 @@ def paper(
         judged = [_opened(trace) for trace in traced]
         core = _core.reproduce_on(name, [trace._requests for trace in judged], settings, jobs or 0)
         papers = [] if name is None else [name]
-        names = [trace.facts.name for trace in judged]
-        return _made(core, title, call("bimetal.paper", *papers, on=names, set=dict(settings) or None))
+        origins = _Literal(f"[{', '.join(trace._origin for trace in judged)}]")
+        return _made(core, title, call("bimetal.paper", *papers, on=origins, set=dict(settings) or None))
     own = {key: _opened(trace) for key, trace in (traces or {}).items()}
     requests = [(key, trace._requests) for key, trace in own.items()]
     core = _core.reproduce(name, names, quick, requests, settings, jobs or 0)

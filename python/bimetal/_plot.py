@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bimetal._errors import SettingError
+
 if TYPE_CHECKING:
     import matplotlib.axes
 
@@ -23,6 +25,8 @@ SWEPT = {"mean": "mean response", "p99": "99th percentile of responses", "life":
 
 #: Above this ratio of the largest to the smallest value an axis is logarithmic.
 _WIDE = 12
+#: Letters of names that fit below an axis side by side.
+LABELS_MAX = 90
 #: A budget beyond this multiple of the most expensive device is not drawn.
 _FAR = 1.5
 
@@ -60,7 +64,7 @@ def comparison(
         "cost": _costs,
     }
     if figure not in draw:
-        raise ValueError(f"there is no figure {figure!r}; there are: {', '.join(draw)}")
+        raise SettingError(f"there is no figure {figure!r}; there are: {', '.join(draw)}")
     ax = _axes(ax)
     draw[figure](ax, results)
     ax.set_yticks(range(len(results)), [result.scheme for result in results])
@@ -71,6 +75,12 @@ def comparison(
 
 def _bars(ax: Any, values: Sequence[float | None], label: str) -> None:
     ax.barh(range(len(values)), [0.0 if value is None else value for value in values])
+    for place, value in enumerate(values):
+        if value is None:
+            # A bar of length 0 would be the shortest life.
+            ax.text(0, place, " none", va="center")
+    if not any(values):
+        ax.set_xlim(0, 1)
     ax.set_xlabel(label)
 
 
@@ -142,10 +152,10 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
     """Draw figures of one scheme over the measured requests."""
     result = of.result
     if not result.intervals:
-        raise ValueError("there are no figures over time; hint: replay with `intervals` above 0")
+        raise SettingError("there are no figures over time; hint: replay with `intervals` above 0")
     if figure not in ("response", "operations", *result.metrics):
         known = ", ".join(["response", "operations", *result.metrics])
-        raise ValueError(f"there is no figure {figure!r}; there are: {known}")
+        raise SettingError(f"there is no figure {figure!r}; there are: {known}")
     ax = _axes(ax)
     requests = [interval.requests for interval in result.intervals]
     if figure == "response":
@@ -186,7 +196,7 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     bottom = dict.fromkeys(names, 0.0)
     width = 0.8 / max(1, len(of.series) if of.kind == "bars" else 1)
     for number, series in enumerate(of.series):
-        label = f"{series.name}, paper" if series.origin == "paper" else series.name
+        label = f"{series.name}, paper" if series.origin == "paper" != series.name else series.name
         points = [(place, height) for place, height in series.points if height is not None]
         heights = [height for _, height in points]
         places: list[float] = (
@@ -204,7 +214,9 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
             line = "none" if of.kind == "marks" else "--" if of_paper else "-"
             ax.plot(places, heights, linestyle=line, marker="x" if of_paper else "o", label=label)
     if named:
-        ax.set_xticks(range(len(names)), names)
+        # Many or long names do not fit side by side.
+        turned = sum(map(len, names)) > LABELS_MAX
+        ax.set_xticks(range(len(names)), names, rotation=90 if turned else 0, fontsize="x-small" if turned else None)
     elif of.x.logarithmic:
         ax.set_xscale("log")
     if of.y.logarithmic:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bimetal import _core, _records
-from bimetal._errors import BimetalError
+from bimetal._errors import BimetalError, SettingError
 from bimetal._records import Interval, Operations, RegionFacts, Wear
 from bimetal._tables import Columns, Table, columns, html_table, numbered, to_arrow, to_pandas
 
@@ -110,7 +110,7 @@ class Comparison(_records.Comparison):
             names = {"scheme": str, "metric": str, "value": float}
             return {name: (kind, [row[at] for row in figures]) for at, (name, kind) in enumerate(names.items())}
         if table not in records:
-            raise ValueError(f"there is no table {table!r}; there are: {', '.join(['results', *records, 'metrics'])}")
+            raise SettingError(f"there is no table {table!r}; there are: {', '.join(['results', *records, 'metrics'])}")
         return numbered(records[table], [(result.scheme, getattr(result, table)) for result in self.results])
 
     def to_arrow(self, table: str = "results") -> pyarrow.Table:

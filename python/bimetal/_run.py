@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from bimetal import _core
 from bimetal._device import Device, Settings, settings_text
-from bimetal._errors import BimetalWarning, SchemeError, SettingError
+from bimetal._errors import BimetalWarning, DeviceError, SchemeError, SettingError, TraceError, check_whole
 from bimetal._own import AnyScheme, line
 from bimetal._results import Comparison, Replay
 from bimetal._trace import Trace, call
@@ -102,10 +102,8 @@ def compare(
     names = list(schemes) if isinstance(schemes, Iterable) and not isinstance(schemes, str) else [schemes]
     if not names:
         raise SchemeError("no scheme is named; hint: `all` is every scheme that the device allows")
-    if jobs is not None and jobs < 1:
-        raise SettingError(f"`jobs` is {jobs}: it is at least 1")
-    if not 1 <= seeds <= 100:
-        raise SettingError(f"`seeds` is {seeds}: it is from 1 to 100")
+    check_whole(SettingError, 1, 100, seeds=seeds)
+    check_whole(SettingError, 1, jobs=jobs)
     plan = _plan(arrivals, repeat, measure, fill, intervals)
     chosen = None if names == ["all"] else names
     settings = _settings(set, seed)
@@ -133,7 +131,7 @@ def _run(
     core = _core.compare_schemes(trace._requests, names, classes, device._file, of_device, *plan, seeds, jobs)
     arrivals, repeat, measure, fill, intervals = plan
     options = {
-        "device": None if device._file is None else device.name,
+        "device": _typed(device),
         "set": settings or None,
         "arrivals": arrivals,
         "repeat": None if repeat == 1 else repeat,
@@ -163,13 +161,33 @@ class _Literal(str):
 def _trace(trace: AnyTrace) -> Trace:
     if trace is None:
         return Trace.sample()
-    return trace if isinstance(trace, Trace) else Trace.open(trace)
+    if isinstance(trace, Trace):
+        return trace
+    if not isinstance(trace, str | os.PathLike):
+        raise TraceError(
+            f"the trace is of type `{type(trace).__name__}`; hint: `bimetal.Trace.from_frame` takes tables"
+        )
+    return Trace.open(trace)
 
 
 def _device(device: AnyDevice) -> Device:
     if isinstance(device, Device):
         return device
+    if not isinstance(device, str):
+        raise DeviceError(f"`device` is {device!r}; hint: `bimetal.Device.open(path)` reads a device file")
     return Device.auto() if device == "auto" else Device.preset(device)
+
+
+def _typed(device: Device) -> str | None:
+    """Return the device as it is typed in a call."""
+    if device._file is None:
+        return None
+    name = device.name
+    try:
+        is_preset = Device.preset(name) == device
+    except DeviceError:
+        is_preset = False
+    return name if is_preset else _Literal("bimetal.Device.from_toml(...)")
 
 
 def _settings(settings: Settings | None, seed: int | None) -> dict[str, str]:
@@ -177,11 +195,9 @@ def _settings(settings: Settings | None, seed: int | None) -> dict[str, str]:
 
 
 def _plan(arrivals: str | None, repeat: int, measure: int | None, fill: Fill, intervals: int) -> _Plan:
+    check_whole(SettingError, 1, 2**32 - 1, repeat=repeat, measure=measure)
+    check_whole(SettingError, 0, 100_000, intervals=intervals)
     measured = repeat if measure is None else measure
-    if repeat < 1 or measured < 1:
-        raise SettingError("`repeat` and `measure` are at least 1")
     if measured > repeat:
         raise SettingError(f"`measure` is {measured}, more than the {repeat} passes of `repeat`")
-    if not 0 <= intervals <= 100_000:
-        raise SettingError(f"`intervals` is {intervals}: it is from 0 to 100000")
     return arrivals, repeat, measured, fill, intervals

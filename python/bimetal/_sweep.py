@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bimetal import _core
 from bimetal._engines import CLUSTERS, Lost
-from bimetal._errors import BimetalWarning, SettingError, StudyError
+from bimetal._errors import BimetalWarning, SettingError, StudyError, text_of
 from bimetal._own import OwnScheme, only_names
 from bimetal._records import SweepPoint, SweepRow
 from bimetal._tables import Columns, Table, html_table, text_table, to_arrow, to_pandas
@@ -114,7 +114,7 @@ class Sweep:
         from bimetal import _plot
 
         if figure not in _plot.SWEPT:
-            raise ValueError(f"there is no figure {figure!r}; there are: {', '.join(_plot.SWEPT)}")
+            raise SettingError(f"there is no figure {figure!r}; there are: {', '.join(_plot.SWEPT)}")
 
         def is_chosen(point: SweepPoint) -> bool:
             return trace in (None, point.trace.name) and arrivals in (None, point.replay.arrivals)
@@ -123,7 +123,7 @@ class Sweep:
         if len(groups) != 1:
             points = [self.rows[group[0]].point for group in groups or self._core.groups()]
             known = ", ".join(f"{point.trace.name!r} {point.replay.arrivals!r}" for point in points)
-            raise ValueError(f"choose one `trace` and its `arrivals`; there are: {known}")
+            raise SettingError(f"choose one `trace` and its `arrivals`; there are: {known}")
         best = set(self._core.front(("cost", figure)))
         rows = [self.rows[at] for at in groups[0]]
         return _plot.sweep(rows, [self.rows[at] for at in groups[0] if at in best], figure, ax)
@@ -218,7 +218,7 @@ def sweep(
             core = _on_cluster(_core.Sweep(*opened), engine, folder, client, progress)
     except StudyError as error:
         raise error if name is None else StudyError(f"{name}: {error}") from None
-    made = Sweep(core, call("bimetal.sweep", *([] if name is None else [name])))
+    made = Sweep(core, "bimetal.sweep(...)" if name is None else call("bimetal.sweep", name))
     if made.failed:
         failure = made.failed[0].failure
         said = f"{len(made.failed)} of {len(made.rows)} points failed, the first: {failure.what if failure else ''}"
@@ -245,12 +245,15 @@ def _on_cluster(core: _core.Sweep, engine: str, folder: str, client: Any, progre
 def _read(study: AnyStudy) -> tuple[str, bool, str, str | None]:
     """Return the text, whether it is JSON, the folder and the name."""
     if isinstance(study, Mapping):
-        return json.dumps(_plain(study), allow_nan=False), True, str(Path.cwd()), None
+        try:
+            return json.dumps(_plain(study), allow_nan=False), True, str(Path.cwd()), None
+        except (TypeError, ValueError, RecursionError) as error:
+            raise StudyError(f"a value of the study is no text, number or list of them: {error}") from None
     if isinstance(study, str) and "\n" in study:
         return study, False, str(Path.cwd()), None
     path = Path(study)
     # Workers may have another current folder.
-    return path.read_text(encoding="utf-8"), False, str(path.absolute().parent), os.fspath(study)
+    return text_of(path, StudyError), False, str(path.absolute().parent), os.fspath(study)
 
 
 def _plain(value: Any) -> Any:

@@ -6,11 +6,11 @@ import json
 import os
 import warnings as _warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from bimetal import _core
 from bimetal._device import Settings, settings_text
-from bimetal._errors import BimetalWarning, TraceError
+from bimetal._errors import BimetalWarning, SettingError, TraceError, check_whole
 from bimetal._records import Profile, TraceFacts
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Arrays(TypedDict):
     sector: npt.NDArray[np.uint64]
     #: Number of 512-byte sectors.
     sectors: npt.NDArray[np.uint32]
+    #: Placement handle; absent if no request has one.
+    handle: NotRequired[npt.NDArray[np.uint8]]
 
 
 class Trace:
@@ -81,6 +83,8 @@ class Trace:
         # `-` is a file name here: a read of the standard input could not be interrupted.
         names = ["./-" if path == "-" else os.fspath(path) for path in paths]
         chosen = None if volumes is None else list(volumes)
+        for number in chosen or ():
+            check_whole(TraceError, 0, volumes=number)
         core = _core.Trace.open(names, format, time_unit, columns, objects, action, chosen, _limit(limit))
         options = {
             "format": format,
@@ -104,6 +108,7 @@ class Trace:
     @staticmethod
     def generate(workload: str, *, set: Settings | None = None, seed: int = 1) -> Trace:
         """Generate a workload of :func:`bimetal.workloads`; ``set`` changes its parameters."""
+        check_whole(SettingError, 0, seed=seed)
         core = _core.Trace.generate(workload, settings_text(set), seed)
         options = {"set": dict(set or {}) or None, "seed": None if seed == 1 else seed}
         return Trace._of(core, call("bimetal.Trace.generate", workload, **options))
@@ -111,7 +116,11 @@ class Trace:
     def like(self, *, requests: int | None = None, seed: int = 1) -> Trace:
         """Generate requests from a model fitted to this trace; by default the same number of requests."""
         settings: Settings = {} if requests is None else {"requests": requests}
+        check_whole(SettingError, 0, seed=seed)
+        check_whole(SettingError, 1, requests=requests)
         core = self._requests.like(settings_text(settings), seed)
+        for warning in core.warnings():
+            _warnings.warn(warning, BimetalWarning, stacklevel=2)
         options = {"requests": requests, "seed": None if seed == 1 else seed}
         return Trace._of(core, call(f"{self._origin}.like", **options))
 
@@ -122,19 +131,21 @@ class Trace:
         op: npt.ArrayLike,
         sector: npt.ArrayLike,
         sectors: npt.ArrayLike,
+        handle: npt.ArrayLike | None = None,
         name: str = "arrays",
     ) -> Trace:
         """Make a trace from arrays of equal length, with a row for each request.
 
-        ``time_ns`` is the arrival in nanoseconds since any moment, or NumPy's ``datetime64`` or ``timedelta64``. ``op``
-        is 0 for a read, 1 for a write, 2 for a trim, or one of the words ``read``, ``write``, ``trim`` (``r``, ``w``,
-        ``t``, in any case). ``sector`` is the first 512-byte sector, and ``sectors`` the number of sectors. Numbers are
-        integers of any width. An invalid value is an error that names its row, counted from 0. Rows that are out of
-        time order are sorted.
+        ``time_ns`` is the arrival in nanoseconds from any zero, or NumPy's ``datetime64`` or ``timedelta64``. ``op`` is
+        0 for a read, 1 for a write, 2 for a trim, or one of the words ``read``, ``write``, ``trim`` (``r``, ``w``,
+        ``t``, in any case). ``sector`` is the first 512-byte sector, and ``sectors`` the number of sectors. ``handle``
+        is the placement handle, up to 255, if requests have one. Numbers are integers of any width. An invalid value is
+        an error that names its row, counted from 0. Rows that are out of time order are sorted.
         """
         given = {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
         columns = [_column(column, values) for column, values in given.items()]
-        core = _core.Trace.from_columns(name, *columns)
+        handles = None if handle is None else _column("handle", handle)
+        core = _core.Trace.from_columns(name, *columns, handles)
         for warning in core.warnings():
             _warnings.warn(warning, BimetalWarning, stacklevel=2)
         return Trace._of(core, "bimetal.Trace.from_arrays(...)")
@@ -156,7 +167,7 @@ class Trace:
 
         As a mapping, ``columns`` renames columns of the frame to ``time_ns``, ``op``, ``sector`` and ``sectors``:
         ``{"time_ns": "timestamp", "sector": "lba"}``. The values must be those of :meth:`from_arrays`. The same applies
-        to a frame that has columns of these four names.
+        to a frame that has columns of these four names; its column ``handle``, if there is one, is taken, too.
         """
         frame = _columnar(frame)
         if isinstance(columns, str) or (columns is None and not _has_own_names(frame)) or time_unit is not None:
@@ -165,14 +176,16 @@ class Trace:
         if unknown := names.keys() - set(COLUMNS):
             raise TraceError(f"a trace has no column `{min(unknown)}`; it has: {', '.join(COLUMNS)}")
         arrays = {column: _frame_column(frame, names.get(column, column)) for column in COLUMNS}
-        trace = Trace.from_arrays(**arrays, name=name)
+        handle = _frame_column(frame, "handle") if "handle" in (_names(frame) or ()) else None
+        trace = Trace.from_arrays(**arrays, handle=handle, name=name)
         trace._origin = "bimetal.Trace.from_frame(...)"
         return trace
 
     def to_arrays(self) -> Arrays:
         """Return the requests as arrays: the arguments of :meth:`from_arrays`, and of a pandas or polars DataFrame."""
-        time_ns, op, sector, sectors = self._requests.columns()
-        return {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
+        time_ns, op, sector, sectors, handle = self._requests.columns()
+        arrays: Arrays = {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
+        return arrays if handle is None else {**arrays, "handle": handle}
 
     @property
     def facts(self) -> TraceFacts:
@@ -190,6 +203,7 @@ class Trace:
         ``curve_points`` is the number of cache sizes; 0 omits hit rates. ``sample`` is the share of pages on which hit
         rates are measured, and 1 is all pages; by default all, but about a hundred thousand pages of a long trace.
         """
+        check_whole(TraceError, 0, 2**32 - 1, curve_points=curve_points)
         if sample is not None and not 0 < sample <= 1:
             raise TraceError(f"`sample` is {sample}: a rate is a number above 0 and at most 1")
         return Profile._from_dict(json.loads(self._requests.profile(curve_points, sample)))
@@ -210,8 +224,7 @@ def call(function: str, *arguments: object, **options: object) -> str:
 
 
 def _limit(limit: int | None) -> int | None:
-    if limit is not None and limit < 1:
-        raise TraceError(f"`limit` is {limit}: a trace has at least one request")
+    check_whole(TraceError, 1, limit=limit)
     return limit
 
 

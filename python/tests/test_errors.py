@@ -85,6 +85,18 @@ def test_each_kind_of_error_has_a_class(trace: bimetal.Trace, tmp_path: Path) ->
         (lambda: bimetal.compare(trace, jobs=0), bimetal.SettingError, "`jobs` is 0"),
         (lambda: bimetal.compare(trace, seeds=0), bimetal.SettingError, "`seeds` is 0"),
         (lambda: trace.profile(sample=0), bimetal.TraceError, "`sample` is 0"),
+        (lambda: trace.profile(curve_points=-1), bimetal.TraceError, "`curve_points` is -1"),
+        (lambda: trace.like(seed=-1), bimetal.SettingError, "`seed` is -1"),
+        (lambda: bimetal.Trace.open(wrong, limit=2**70), bimetal.TraceError, "at most"),
+        (lambda: bimetal.Trace.open(wrong, volumes=[-1]), bimetal.TraceError, "`volumes` is -1"),
+        (lambda: bimetal.Device.open(damaged), bimetal.DeviceError, "not UTF-8"),
+        (lambda: bimetal.sweep(damaged), bimetal.StudyError, "not UTF-8"),
+        (lambda: bimetal.sweep({"grids": [{"scheme": float("nan")}]}), bimetal.StudyError, "no text, number"),
+        (lambda: bimetal.replay(trace, "chang", repeat=2.5), bimetal.SettingError, "a whole number"),
+        (lambda: bimetal.replay(trace, "chang", set="slow.spare=7%"), bimetal.SettingError, "a mapping"),
+        (lambda: bimetal.replay(trace, "chang", device=wrong), bimetal.DeviceError, "`bimetal.Device.open(path)`"),
+        (lambda: bimetal.compare({"time_ns": [1]}), bimetal.TraceError, "`bimetal.Trace.from_frame`"),
+        (lambda: bimetal.advise(trace, mean="1ms", channels=-1), bimetal.SettingError, "`channels` is -1"),
     ]
     for work, kind, message in cases:
         with pytest.raises(kind, match=re.escape(message)) as raised:

@@ -43,6 +43,20 @@ def test_arrays_come_back(trace: bimetal.Trace) -> None:
     assert again.facts.format == "columns"
 
 
+def test_placement_handles_come_back() -> None:
+    trace = bimetal.Trace.generate("kv-cache", set={"requests": 2000, "span": "64MiB"})
+    columns = trace.to_arrays()
+    assert len(set(columns["handle"].tolist())) > 1
+    again = bimetal.Trace.from_arrays(**columns)
+    framed = bimetal.Trace.from_frame({**columns})
+    for other in (again, framed):
+        np.testing.assert_array_equal(other.to_arrays()["handle"], columns["handle"])
+    with pytest.raises(bimetal.TraceError, match="row 0: `handle` is 256"):
+        arrays(handle=[256, 0, 0])
+    with pytest.warns(bimetal.BimetalWarning, match="handles"):
+        trace.like(requests=100)
+
+
 def test_counts_are_of_the_rows() -> None:
     facts = arrays(name="mine").facts
     assert (facts.name, facts.requests, facts.reads, facts.writes, facts.trims) == ("mine", 3, 1, 1, 1)

@@ -319,6 +319,8 @@ fn what_is_wrong_is_said() {
         ("--price", "tlc", "KEY=VALUE"),
         ("--price", "plc=1", "qlc"),
         ("--year", "1999", "2009"),
+        ("--year", "3000", "2009 to 2026"),
+        ("--writes-per-day", "0", "leave it out"),
         ("--chips", "nosuch", "tlc-3d-2021"),
         ("--schemes", "nosuch", "pagemap"),
         ("--schemes", "opfcl", "--disk"),

@@ -42,6 +42,12 @@ fn settings_are_checked_against_the_chosen_schemes() {
     bench.fail(&["compare", "--set", "slow.read_us=1e300"], 2, &["`slow.read_us`", "1e300"]);
     bench.fail(&["generate", "uniform", "out.spc", "--set", "requests=0"], 2, &["`requests`", "from 1 to"]);
     bench.fail(&["generate", "uniform", "out.spc", "--set", "nosuch=1"], 2, &["`nosuch`", "requests"]);
+    bench.fail(
+        &["replay", "--scheme", "pagemap", "--set", "fast.erase_us=9"],
+        2,
+        &["`fast.erase_us`", "change nothing"],
+    );
+    bench.fail(&["compare", "--schemes", "pagemap,chang", "--set", "disk.queue=9"], 2, &["`disk.queue`", "nothing"]);
     // A parameter of only one of the schemes is accepted.
     let trace = bench.small_trace(100);
     bench.succeed(&["compare", &trace, "--schemes", "conventional,pagemap", "--set", "gc_free_blocks=2"]);

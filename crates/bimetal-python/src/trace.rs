@@ -42,8 +42,13 @@ impl Trace {
 }
 
 /// The requests as a column for each field.
-type Arrays<'py> =
-    (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>);
+type Arrays<'py> = (
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u8>>,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u32>>,
+    Option<Bound<'py, PyArray1<u8>>>,
+);
 
 /// A column of a data frame.
 #[derive(FromPyObject)]
@@ -113,6 +118,7 @@ impl Trace {
 
     /// A trace from columns of equal length.
     #[staticmethod]
+    #[pyo3(signature = (name, time_ns, op, sector, sectors, handle))]
     fn from_columns(
         py: Python<'_>,
         name: &str,
@@ -120,12 +126,14 @@ impl Trace {
         op: PyReadonlyArray1<'_, u64>,
         sector: PyReadonlyArray1<'_, u64>,
         sectors: PyReadonlyArray1<'_, u64>,
+        handle: Option<PyReadonlyArray1<'_, u64>>,
     ) -> PyResult<Self> {
         let columns = Columns {
             time_ns: time_ns.as_slice()?,
             op: op.as_slice()?,
             sector: sector.as_slice()?,
             sectors: sectors.as_slice()?,
+            handle: handle.as_ref().map(|handle| handle.as_slice()).transpose()?,
         };
         let made = py.detach(|| columns::trace(name, &columns).map(Self::of));
         made.map_err(|error| error.raise(py))
@@ -199,7 +207,7 @@ impl Trace {
         json(&interruptible(py, |_| self.workload.profile(&curves))?)
     }
 
-    /// Its columns: time, operation, sector, sectors.
+    /// Its columns: time, operation, sector, sectors, and placement handle if any request has one.
     fn columns<'py>(&self, py: Python<'py>) -> Arrays<'py> {
         let requests: &[Request] = &self.workload.requests;
         (
@@ -207,6 +215,10 @@ impl Trace {
             PyArray1::from_iter(py, requests.iter().map(|request| request.op as u8)),
             PyArray1::from_iter(py, requests.iter().map(|request| request.sector)),
             PyArray1::from_iter(py, requests.iter().map(|request| request.sectors)),
+            requests
+                .iter()
+                .any(|request| request.handle != 0)
+                .then(|| PyArray1::from_iter(py, requests.iter().map(|request| request.handle))),
         )
     }
 }

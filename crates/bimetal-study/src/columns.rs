@@ -22,6 +22,8 @@ pub struct Columns<'a> {
     pub sector: &'a [u64],
     /// Number of 512-byte sectors.
     pub sectors: &'a [u64],
+    /// Placement handle; `None` if no request has one.
+    pub handle: Option<&'a [u64]>,
 }
 
 /// Columns that are not a valid trace. Displays as one line.
@@ -60,9 +62,11 @@ pub enum ColumnError {
 /// # Errors
 /// The first row that is not a valid request.
 pub fn trace(name: &str, columns: &Columns<'_>) -> Result<Trace, ColumnError> {
-    let Columns { time_ns, op, sector, sectors } = *columns;
+    let Columns { time_ns, op, sector, sectors, handle } = *columns;
     let expected = time_ns.len();
-    for (column, rows) in [("op", op.len()), ("sector", sector.len()), ("sectors", sectors.len())] {
+    let handles = handle.map_or(expected, <[u64]>::len);
+    for (column, rows) in [("op", op.len()), ("sector", sector.len()), ("sectors", sectors.len()), ("handle", handles)]
+    {
         if rows != expected {
             return Err(ColumnError::Length { column, rows, expected });
         }
@@ -70,7 +74,8 @@ pub fn trace(name: &str, columns: &Columns<'_>) -> Result<Trace, ColumnError> {
     let first_ns = time_ns.iter().copied().min().ok_or(ColumnError::Empty)?;
     let mut requests = Vec::with_capacity(expected);
     for (row, (((&time_ns, &op), &sector), &sectors)) in time_ns.iter().zip(op).zip(sector).zip(sectors).enumerate() {
-        let request = request(time_ns - first_ns, op, sector, sectors);
+        let handle = handle.map_or(0, |handle| handle[row]);
+        let request = request(time_ns - first_ns, op, sector, sectors, handle);
         requests.push(request.map_err(|(column, value, what)| ColumnError::Value { row, column, value, what })?);
     }
     let late = requests.windows(2).filter(|pair| pair[1].arrival_ns < pair[0].arrival_ns).count();
@@ -85,7 +90,13 @@ pub fn trace(name: &str, columns: &Columns<'_>) -> Result<Trace, ColumnError> {
 }
 
 /// A request, or the column, value and fault that make the row invalid.
-fn request(arrival_ns: u64, op: u64, sector: u64, sectors: u64) -> Result<Request, (&'static str, u64, &'static str)> {
+fn request(
+    arrival_ns: u64,
+    op: u64,
+    sector: u64,
+    sectors: u64,
+    handle: u64,
+) -> Result<Request, (&'static str, u64, &'static str)> {
     let op = match op {
         0 => Op::Read,
         1 => Op::Write,
@@ -97,8 +108,9 @@ fn request(arrival_ns: u64, op: u64, sector: u64, sectors: u64) -> Result<Reques
         Ok(count) => count,
         Err(_) => return Err(("sectors", sectors, "a request is below 2 TiB, which are 2^32 sectors")),
     };
+    let Ok(handle) = u8::try_from(handle) else { return Err(("handle", handle, "a placement handle is below 256")) };
     match sector.checked_add(sectors) {
-        Some(end) if end <= END_MAX => Ok(Request { arrival_ns, sector, sectors: count, op, handle: 0 }),
+        Some(end) if end <= END_MAX => Ok(Request { arrival_ns, sector, sectors: count, op, handle }),
         _ => Err(("sector", sector, "the request ends beyond 2^63 bytes")),
     }
 }
@@ -108,7 +120,7 @@ mod tests {
     use super::*;
 
     fn columns<'a>(time_ns: &'a [u64], op: &'a [u64], sector: &'a [u64], sectors: &'a [u64]) -> Columns<'a> {
-        Columns { time_ns, op, sector, sectors }
+        Columns { time_ns, op, sector, sectors, handle: None }
     }
 
     #[test]

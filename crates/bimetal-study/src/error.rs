@@ -17,6 +17,12 @@ pub enum StudyError {
         /// The valid keys.
         known: String,
     },
+    /// A setting of a part that none of the chosen schemes has.
+    #[error("none of the chosen schemes has the part of the device that `{key}` sets, so it would change nothing")]
+    Unused {
+        /// The given key.
+        key: String,
+    },
     /// A device setting that the device does not have, or a value that it cannot have.
     #[error(transparent)]
     DeviceSetting(DeviceError),
@@ -97,6 +103,7 @@ impl StudyError {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Setting { .. }
+            | Self::Unused { .. }
             | Self::DeviceSetting(_)
             | Self::Workload(_)
             | Self::Sample { .. }

@@ -135,7 +135,11 @@ fn fitted(
     }
     check_memory(parameters.requests)?;
     let requests: Requests = model.generate(parameters.requests, seed);
-    Ok((drawn(&format!("like {}", source.facts.name), requests, progress)?, parameters, model))
+    let mut trace = drawn(&format!("like {}", source.facts.name), requests, progress)?;
+    if source.requests.iter().any(|request| request.handle != 0) {
+        trace.warnings.push("the placement handles of the trace are not modelled: the requests have none".to_owned());
+    }
+    Ok((trace, parameters, model))
 }
 
 /// Checks the memory for the requests themselves and for their encoding as a file.

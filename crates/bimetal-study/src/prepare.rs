@@ -10,7 +10,7 @@ use bimetal_core::media::SimMedia;
 use bimetal_core::profile::{CurvePlan, Join, Profile, distinct_pages};
 use bimetal_core::report::TraceFacts;
 use bimetal_core::request::{Request, SECTOR_BYTES, data};
-use bimetal_core::scheme::{self, BuildError, SCHEMES, SchemeSpec};
+use bimetal_core::scheme::{self, BuildError, Regions, SCHEMES, SchemeSpec};
 use bimetal_core::trace::Trace;
 use serde::Serialize;
 
@@ -271,10 +271,29 @@ fn configure<'a>(
 ) -> Result<Vec<&'a (String, String)>, StudyError> {
     let (of_device, of_schemes): (Vec<_>, Vec<_>) = settings.iter().partition(|(key, _)| device::is_device_key(key));
     for (key, value) in of_device {
-        template.set(key, value).map_err(StudyError::DeviceSetting)?;
+        let region = template.set(key, value).map_err(StudyError::DeviceSetting)?;
+        if !schemes.specs.iter().any(|spec| is_used(spec, template.device(), key, region)) {
+            return Err(StudyError::Unused { key: key.clone() });
+        }
     }
     check_keys(schemes, &of_schemes)?;
     Ok(of_schemes)
+}
+
+/// Whether a scheme's device has the part to which a setting belongs: the disk, or the region with this index; see
+/// [`Template`].
+pub(crate) fn is_used(spec: &SchemeSpec, device: &Device, key: &str, region: Option<usize>) -> bool {
+    let (part, field) = key.split_once('.').unwrap_or(("", key));
+    let is_of_disk = part == "disk" || device.disks.iter().any(|disk| disk.name == part);
+    let has_one = device.regions.len() == 1;
+    match spec.regions {
+        // The dies of the fast region go to the slow one.
+        Regions::One => {
+            !is_of_disk && (has_one || region != Some(0) || matches!(field, "channels" | "dies_per_channel"))
+        }
+        Regions::FastAndSlow | Regions::DualMode => !is_of_disk,
+        Regions::FlashOverDisk => has_one || region != Some(1),
+    }
 }
 
 /// The device of a scheme, with the settings that the scheme has.

@@ -318,7 +318,7 @@ pub(super) static PARTS: &[CatalogueRow] = &[
     },
     CatalogueRow {
         name: "mlc-mqsim",
-        is_of_paper: false,
+        is_of_paper: true,
         cell: Cell::Mlc,
         geometry: [8192, 448, 256],
         us: [75.0, 750.0, 3800.0],

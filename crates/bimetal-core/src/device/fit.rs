@@ -100,11 +100,11 @@ impl Template {
         self.whole.is_some()
     }
 
-    /// Sets a field; see [`Device::set`].
+    /// Sets a field; see [`Device::set`]. Returns the index of its region, if it is a field of one.
     ///
     /// # Errors
     /// An unknown field, or an invalid value.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), DeviceError> {
+    pub fn set(&mut self, key: &str, value: &str) -> Result<Option<usize>, DeviceError> {
         let region = self.device.set(key, value)?;
         if let Some(index) = region {
             match key.rsplit('.').next() {
@@ -113,7 +113,7 @@ impl Template {
                 _ => {}
             }
         }
-        Ok(())
+        Ok(region)
     }
 
     /// The device of a scheme, with these parameters set on top of those of the description.

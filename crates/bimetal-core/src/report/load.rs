@@ -49,7 +49,8 @@ const BACKLOG_NS: f64 = 1e9;
 /// the requests by more than this share of the trace's duration. A queue that grows steadily to the backlog above grows
 /// by 0.625 % in between.
 const GROWTH_SHARE: f64 = 0.0025;
-/// A mean response of more than this many times the work that a request causes is mostly waiting time.
+/// A mean response of more than this many times the work that a request causes, with the shortest response for the time
+/// in the controller, is mostly waiting time.
 const WAITING_RATIO: f64 = 20.0;
 
 impl LoadFigures {
@@ -104,7 +105,8 @@ fn overload(measured: &Measured, course: &Course) -> Overload {
     }
     let served: u64 = course.stretches.iter().map(|stretch| stretch.served).sum();
     let work_ns = measured.ledger.busy().0 as f64 / served.max(1) as f64;
-    if mean_ns(&course.stretches) > WAITING_RATIO * work_ns { Overload::Bursts } else { Overload::None }
+    let shortest_ns = measured.reads.merged(&measured.writes).quantile_ns(0.0) as f64;
+    if mean_ns(&course.stretches) > WAITING_RATIO * (work_ns + shortest_ns) { Overload::Bursts } else { Overload::None }
 }
 
 #[cfg(test)]

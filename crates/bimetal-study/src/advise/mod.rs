@@ -225,6 +225,9 @@ fn check(workload: &Workload, question: &Question, terms: &Terms) -> Result<(), 
     if question.goals.is_empty() {
         return refused("no goal is given; hint: add one, such as `--life 5y`, `--p99 2ms` or `--budget 20`".into());
     }
+    if question.write_bytes_per_day == Some(0.0) {
+        return refused("`--writes-per-day` is 0: without writes no device wears out; hint: leave it out".into());
+    }
     let is_life_asked = question.goals.iter().any(|goal| goal.measure == Measure::Life);
     if terms.rate.bytes_per_day().is_none() && workload.facts.writes > 0 && is_life_asked {
         return refused(

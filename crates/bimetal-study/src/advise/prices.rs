@@ -81,7 +81,7 @@ impl PriceList {
     /// as `samsung-980-1tb=75`, with the names of `bimetal drives`.
     ///
     /// # Errors
-    /// An invalid file or price, or a year before all prices.
+    /// An invalid file or price, or a year before or after all prices.
     pub fn new(year: Option<u16>, file: Option<&str>, given: &[(String, f64)]) -> Result<Self, PriceError> {
         let mut by_year: BTreeMap<(u16, Cell), f64> =
             prices::PRICES.iter().map(|price| ((price.year, price.cell), price.usd_per_gib)).collect();
@@ -93,10 +93,8 @@ impl PriceList {
         let years = || by_year.keys().map(|&(year, _)| year);
         let (first, last) = (years().min().unwrap_or(0), years().max().unwrap_or(0));
         let year = year.unwrap_or(last);
-        if year < first {
-            return Err(PriceError(format!(
-                "there are no prices of {year}; hint: the first year of the list is {first}"
-            )));
+        if !(first..=last).contains(&year) {
+            return Err(PriceError(format!("there are no prices of {year}; hint: the list has {first} to {last}")));
         }
         let mut list = Self { year, by_year, given: BTreeMap::new(), quoted: BTreeMap::new() };
         for (name, usd) in given {
@@ -300,6 +298,7 @@ mod tests {
             PriceList::new(year, file, &given).unwrap_err().to_string()
         };
         assert!(error(Some(1999), None, &[]).contains("2009"));
+        assert!(error(Some(3000), None, &[]).contains("to 2026"));
         assert!(error(None, None, &[("plc", 1.0)]).contains("qlc"));
         assert!(error(None, None, &[("tlc", 0.0)]).contains("above 0"));
         let several = error(None, None, &[("sn550", 50.0)]);

@@ -28,7 +28,11 @@ pub fn role(name: &str) -> Role {
         ("size" | "length" | "len" | "iosize" | "requestsize", unit) => by_unit(unit.or(Some("bytes")), Role::Size),
         ("bytes" | "nbytes", None) => by_unit(Some("bytes"), Role::Size),
         ("sectors" | "nsectors" | "sectorcount" | "numsectors", None) => by_unit(Some("sectors"), Role::Size),
-        ("device" | "dev" | "deviceid" | "disk" | "disknumber" | "lun" | "volume" | "volumeid", None) => Role::Device,
+        (
+            "device" | "dev" | "deviceid" | "disk" | "diskid" | "disknumber" | "drive" | "lun" | "namespace" | "nsid"
+            | "volume" | "volumeid" | "vol",
+            None,
+        ) => Role::Device,
         _ => Role::Skipped,
     }
 }

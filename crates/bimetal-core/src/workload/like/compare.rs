@@ -164,7 +164,7 @@ fn held_back(both: [&[Request]; 2], profiles: &[Profile; 2]) -> Vec<Compared> {
     rows.extend(compared("writes to the hottest 10 %", Share, hottest(10)));
     rows.extend(compared("writes of a written sector", Number, of(&|profile| profile.update_ratio)));
     let extents = both.map(|requests| Some(compact::Extents::of(requests).count() as f64));
-    rows.extend(compared("touched extents of 1 MiB", Number, extents));
+    rows.extend(compared("touched extents of 64 KiB", Number, extents));
     if let Some(arrivals) = &profiles[0].arrivals {
         let window_ns = (arrivals.interval_mean_us * 1e3 * WINDOW) as u64;
         let name = format!("requests in the busiest 1 % of windows of {WINDOW} mean intervals");

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bimetal_core::device::{self, AUTO, Device, DeviceError};
-use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
+use bimetal_core::scheme::{self, SCHEMES, SchemeSpec};
 use toml::Spanned;
 
 use super::{GridTable, POINTS_MAX, Planned, Wrong, span_of};
 use crate::StudyError;
+use crate::prepare::is_used;
 use crate::sweep::point::{DeviceSource, Point, Replay, is_part};
 use crate::sweep::source::TraceSource;
 use crate::sweep::values::{Texts, Values};
@@ -27,10 +28,12 @@ pub(super) struct Planner<'a> {
     points: Vec<Planned>,
 }
 
-/// Whether any device or scheme accepted the value of a setting, and the reason of a refusal.
+/// Whether any device or scheme accepted the value of a setting, the reason of a refusal, and whether any scheme has the
+/// part of the device to which it belongs.
 #[derive(Default)]
 struct Tried {
     is_taken: bool,
+    is_used: bool,
     refusal: Option<String>,
 }
 
@@ -82,9 +85,14 @@ impl<'a> Planner<'a> {
             }
         }
         // A value that is refused everywhere is a mistake. A value that fits some points makes the others fail.
-        let refused = tried.into_iter().find(|(_, tried)| !tried.is_taken && tried.refusal.is_some());
-        match refused {
-            Some(((key, _), tried)) => Err(Wrong(span_of(grid.set.get(key)), tried.refusal.unwrap_or_default())),
+        let refused = tried.iter().find(|(_, tried)| !tried.is_taken && tried.refusal.is_some());
+        if let Some(((key, _), tried)) = refused {
+            return Err(Wrong(span_of(grid.set.get(*key)), tried.refusal.clone().unwrap_or_default()));
+        }
+        match tried.iter().find(|(_, tried)| !tried.is_used) {
+            Some(((key, _), _)) => {
+                Err(Wrong(span_of(grid.set.get(*key)), StudyError::Unused { key: (*key).into() }.to_string()))
+            }
             None => Ok(()),
         }
     }
@@ -245,20 +253,10 @@ fn fitting<'k>(
             Ok(()) => tried.is_taken = true,
             Err(refusal) => drop(tried.refusal.get_or_insert(refusal)),
         }
+        tried.is_used |= matters;
         if matters {
             set.insert(key.to_owned(), value.to_owned());
         }
     }
     set
-}
-
-/// Whether a scheme's device has the part to which a setting belongs; see [`Template`].
-fn is_used(spec: &SchemeSpec, device: &Device, key: &str, region: Option<usize>) -> bool {
-    let is_of_disk = region.is_none() && key.contains('.');
-    let has_one = device.regions.len() == 1;
-    match spec.regions {
-        Regions::One => !is_of_disk && (has_one || region != Some(0)),
-        Regions::FastAndSlow | Regions::DualMode => !is_of_disk,
-        Regions::FlashOverDisk => has_one || region != Some(1),
-    }
 }

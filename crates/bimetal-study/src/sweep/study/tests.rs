@@ -51,20 +51,23 @@ fn a_grid_is_the_product_of_its_lists_and_grids_are_added_up() {
 fn settings_of_parts_that_a_scheme_does_not_use_make_no_points() {
     let text = "
         [[grids]]
-        scheme = [\"pagemap\", \"opfcl\", \"pslc-static\", \"chang\"]
+        scheme = [\"pagemap\", \"opfcl\", \"pslc-static\", \"chang\", \"rwfcl\"]
         set.\"fast.capacity\" = [\"2MiB\", \"4MiB\"]
         set.\"slow.spare\" = [\"5%\", \"9%\"]
         set.\"disk.model\" = [\"constant\", \"mechanical\"]
         ";
     let count = |scheme: &str| listed(text).iter().filter(|point| point.starts_with(scheme)).count();
-    assert_eq!(["pagemap", "opfcl", "pslc-static", "chang"].map(count), [2, 4, 4, 4]);
+    assert_eq!(["pagemap", "opfcl", "pslc-static", "chang", "rwfcl"].map(count), [2, 4, 4, 4, 4]);
     let devices = "
         [[grids]]
         device = [\"auto\", \"chang-c3-mlc\"]
-        scheme = \"pagemap\"
+        scheme = [\"pagemap\", \"chang\"]
         set = { \"slow.spare\" = [\"7%\", \"8%\"], \"fast.endurance\" = [1, 2], seed = [1, 2] }
         ";
-    assert_eq!(listed(devices).len(), 2 * 2 * 2);
+    assert_eq!(listed(devices).iter().filter(|point| point.starts_with("pagemap")).count(), 2 * 2 * 2);
+    let unused = "[[grids]]\nscheme = \"pagemap\"\nset.\"fast.endurance\" = [1, 2]";
+    let error = parse(unused).unwrap_err();
+    assert!(error.to_string().contains("`fast.endurance`"), "{error}");
 }
 
 #[test]
