@@ -106,7 +106,7 @@ AnyScheme = str | type[OwnScheme]
 
 
 def check_scheme(scheme: type[OwnScheme], *, requests: int = 1000, seed: int = 1) -> None:
-    """Hold a scheme to what every built-in scheme is held to: data come back as written, and runs repeat to the bit.
+    """Run the checks that every built-in scheme passes: data come back as written, and runs repeat to the bit.
 
     Small devices of all shapes, sound ones and ones with failing blocks, full or empty at the start, serve random
     writes, reads and trims of any length with idle time between them. The data of each sector are followed.

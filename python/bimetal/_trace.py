@@ -145,7 +145,7 @@ class Trace:
         given = {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
         columns = [_column(column, values) for column, values in given.items()]
         handles = None if handle is None else _column("handle", handle)
-        core = _core.Trace.from_columns(name, *columns, handles)
+        core = _core.Trace.from_columns(name, *columns, handle=handles)
         for warning in core.warnings():
             _warnings.warn(warning, BimetalWarning, stacklevel=2)
         return Trace._of(core, "bimetal.Trace.from_arrays(...)")

@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import BINARY
@@ -44,6 +45,11 @@ def test_messages_are_those_of_the_command(
         work(trace)
     assert str(raised.value) == said("compare", small, *words)
     assert isinstance(raised.value, bimetal.BimetalError)
+
+
+def wrong_type(value: object) -> Any:
+    """Return a value that the type checker would refuse."""
+    return value
 
 
 def test_each_kind_of_error_has_a_class(trace: bimetal.Trace, tmp_path: Path) -> None:
@@ -92,10 +98,14 @@ def test_each_kind_of_error_has_a_class(trace: bimetal.Trace, tmp_path: Path) ->
         (lambda: bimetal.Device.open(damaged), bimetal.DeviceError, "not UTF-8"),
         (lambda: bimetal.sweep(damaged), bimetal.StudyError, "not UTF-8"),
         (lambda: bimetal.sweep({"grids": [{"scheme": float("nan")}]}), bimetal.StudyError, "no text, number"),
-        (lambda: bimetal.replay(trace, "chang", repeat=2.5), bimetal.SettingError, "a whole number"),
-        (lambda: bimetal.replay(trace, "chang", set="slow.spare=7%"), bimetal.SettingError, "a mapping"),
-        (lambda: bimetal.replay(trace, "chang", device=wrong), bimetal.DeviceError, "`bimetal.Device.open(path)`"),
-        (lambda: bimetal.compare({"time_ns": [1]}), bimetal.TraceError, "`bimetal.Trace.from_frame`"),
+        (lambda: bimetal.replay(trace, "chang", repeat=wrong_type(2.5)), bimetal.SettingError, "a whole number"),
+        (lambda: bimetal.replay(trace, "chang", set=wrong_type("slow.spare=7%")), bimetal.SettingError, "a mapping"),
+        (
+            lambda: bimetal.replay(trace, "chang", device=wrong_type(wrong)),
+            bimetal.DeviceError,
+            "`bimetal.Device.open(path)`",
+        ),
+        (lambda: bimetal.compare(wrong_type({"time_ns": [1]})), bimetal.TraceError, "`bimetal.Trace.from_frame`"),
         (lambda: bimetal.advise(trace, mean="1ms", channels=-1), bimetal.SettingError, "`channels` is -1"),
     ]
     for work, kind, message in cases:
