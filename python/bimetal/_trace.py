@@ -143,9 +143,9 @@ class Trace:
         an error that names its row, counted from 0. Rows that are out of time order are sorted.
         """
         given = {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
-        columns = [_column(column, values) for column, values in given.items()]
+        times, ops, first, counts = (_column(column, values) for column, values in given.items())
         handles = None if handle is None else _column("handle", handle)
-        core = _core.Trace.from_columns(name, *columns, handle=handles)
+        core = _core.Trace.from_columns(name, times, ops, first, counts, handles)
         for warning in core.warnings():
             _warnings.warn(warning, BimetalWarning, stacklevel=2)
         return Trace._of(core, "bimetal.Trace.from_arrays(...)")

@@ -103,7 +103,7 @@ def test_each_kind_of_error_has_a_class(trace: bimetal.Trace, tmp_path: Path) ->
         (
             lambda: bimetal.replay(trace, "chang", device=wrong_type(wrong)),
             bimetal.DeviceError,
-            "`bimetal.Device.open(path)`",
+            "`bimetal.Device.open",
         ),
         (lambda: bimetal.compare(wrong_type({"time_ns": [1]})), bimetal.TraceError, "`bimetal.Trace.from_frame`"),
         (lambda: bimetal.advise(trace, mean="1ms", channels=-1), bimetal.SettingError, "`channels` is -1"),

@@ -186,8 +186,10 @@ impl Analyser {
     }
 
     /// Moves the utilisation a step towards the SSD with more life left.
-    fn follow_life(&mut self, (fast, slow): (f64, f64)) {
-        let (least, most) = (f64::from(*PERCENTS.start()) / 100.0, f64::from(*PERCENTS.end()) / 100.0);
+    fn follow_life(&mut self, pair: &Pair) {
+        let ((fast, slow), (fewest, largest)) = (pair.lives(), pair.fast_limits());
+        let least = (f64::from(*PERCENTS.start()) / 100.0).max(f64::from(fewest) / self.model.fast_pages);
+        let most = (f64::from(*PERCENTS.end()) / 100.0).min(f64::from(largest) / self.model.fast_pages).max(least);
         // If the utilisation cannot follow, the offset stays.
         let step = if fast > slow * self.life_band && self.utilisation < most {
             self.life_step
@@ -214,7 +216,7 @@ impl Steering for Analyser {
         self.analyse(pair, classifier);
         match self.goal {
             Goal::Performance => self.utilisation = self.best.utilisation,
-            Goal::Lifetime => self.follow_life(pair.lives()),
+            Goal::Lifetime => self.follow_life(pair),
         }
         Some(self.utilisation)
     }

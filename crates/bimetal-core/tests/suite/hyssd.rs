@@ -158,6 +158,26 @@ fn what_is_written_once_goes_to_the_slow_ssd() {
     assert_eq!(programs("write_allocate"), [16_000, 0]);
 }
 
+/// The fast SSD must hold the pages for which the slow one has no room: the offset stops there, so that it can turn at
+/// once when the lives do.
+#[test]
+fn the_offset_stops_where_the_utilisation_cannot_follow() {
+    for (part, mut regions) in devices() {
+        // The fast SSD wears out first, so that the utilisation falls.
+        regions[0].chip.endurance = 50;
+        let settings =
+            [PERIOD, ("goal", "lifetime"), ("life_mode", "integrate"), ("initial_utilisation_percent", "30")];
+        let outcome = replayed(&regions, "hyssd", &settings, &zipf("200000"), &Plan { intervals: 200, ..PLAN });
+        let get = |name: &str| {
+            let column = outcome.measured.metrics.iter().position(|(known, _)| known == name).unwrap();
+            outcome.course.intervals.iter().map(|interval| interval.metrics[column]).collect::<Vec<f64>>()
+        };
+        let (offsets, targets) = (get("life_offset"), get("utilisation_target"));
+        println!("{part}: {:?}", targets.iter().zip(&offsets).step_by(10).collect::<Vec<_>>());
+        assert!(targets.iter().zip(&offsets).all(|(target, offset)| (target - 0.3 - offset).abs() < 0.011), "{part}");
+    }
+}
+
 /// The offset moves a step each period towards the SSD with more life left, whatever the optimum does.
 #[test]
 fn lifetime_moves_by_a_step_a_period() {
