@@ -137,7 +137,9 @@ def streams(kept: dict[str, Row], names: tuple[str, str], scale: tuple[float, fl
 def best(figures: Figures, schemes: list[str], name: str, *, most: bool = False) -> str:
     """Return the scheme with the least of a figure, or the most."""
     found = [scheme for scheme in schemes if scheme in figures and figures[scheme][name] is not None]
-    return (max if most else min)(found, key=lambda scheme: figures[scheme][name])
+    # Of several with the same figure, the fastest.
+    sign = -1 if most else 1
+    return min(found, key=lambda scheme: (sign * figures[scheme][name], figures[scheme]["mean_us"]))
 
 
 def times(kept: dict[str, Row], hybrids: list[str], caches: list[str]) -> str:
