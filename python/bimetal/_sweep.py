@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bimetal import _core
 from bimetal._engines import CLUSTERS, Lost
-from bimetal._errors import BimetalWarning, SettingError, StudyError, text_of
+from bimetal._errors import BimetalError, BimetalWarning, SettingError, StudyError, text_of
 from bimetal._own import OwnScheme, only_names
 from bimetal._records import SweepPoint, SweepRow
 from bimetal._tables import Columns, Table, html_table, text_table, to_arrow, to_pandas
@@ -247,6 +247,8 @@ def _read(study: AnyStudy) -> tuple[str, bool, str, str | None]:
     if isinstance(study, Mapping):
         try:
             return json.dumps(_plain(study), allow_nan=False), True, str(Path.cwd()), None
+        except BimetalError:
+            raise
         except (TypeError, ValueError, RecursionError) as error:
             raise StudyError(f"a value of the study is no text, number or list of them: {error}") from None
     if isinstance(study, str) and "\n" in study:
