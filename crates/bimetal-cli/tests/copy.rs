@@ -5,8 +5,10 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
+use std::sync::Arc;
 
+use bimetal_live::store::{CreateOptions, Directory, NewStore, replace};
 use common::Bench;
 use common::served::{Served, WRITE, answered, client, request};
 
@@ -93,13 +95,41 @@ fn a_store_that_cannot_grow_stays() {
     bench.succeed(&create);
     bench.fail(&["grow", "s", "--capacity", "1GiB"], 1, &["outside` is outside the store's directory", "--region"]);
     bench.succeed(&["create", "t", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
+    // Another store in the place of the larger one, other files there, and a link stay.
+    let refused = || bench.fail(&["grow", "t", "--capacity", "32MiB"], 1, &["t.growing", "move it elsewhere"]);
+    bench.succeed(&["create", "t.growing", "--scheme", "chang", "--capacity", "16MiB", "--sparse"]);
+    refused();
+    assert_eq!(bench.json(&["stat", "t.growing"])["device"]["scheme"], "chang");
+    fs::rename(bench.path("t.growing"), bench.path("other")).unwrap();
+    std::os::unix::fs::symlink("other", bench.path("t.growing")).unwrap();
+    refused();
+    fs::remove_file(bench.path("t.growing")).unwrap();
+    fs::create_dir(bench.path("t.growing")).unwrap();
+    fs::write(bench.path("t.growing/region0.flash"), "mine").unwrap();
+    refused();
+    assert_eq!(fs::read_to_string(bench.path("t.growing/region0.flash")).unwrap(), "mine");
+    fs::remove_dir_all(bench.path("t.growing")).unwrap();
     // The files of an interrupted growth are replaced, and files that are not part of the store are kept.
-    bench.succeed(&["create", "t.growing", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
+    let device = replace::contents(&Directory::new(&bench.path("t"))).unwrap().device;
+    let larger = Arc::new(Directory::make(&bench.path("t.growing")).unwrap());
+    drop(NewStore::create(larger, &device, &CreateOptions { sparse: true, ..CreateOptions::default() }).unwrap());
+    let owner = |name: &str| {
+        let found = fs::metadata(bench.path(name)).unwrap();
+        (found.uid(), found.gid(), found.mode())
+    };
+    fs::set_permissions(bench.path("t"), fs::Permissions::from_mode(0o750)).unwrap();
+    for name in ["t", "t/superblock"] {
+        // Only root can give a file to another user.
+        let _ = chown(bench.path(name), Some(65_534), Some(65_534));
+    }
+    let before = [owner("t"), owner("t/superblock")];
     fs::write(bench.path("t/notes"), "mine").unwrap();
     let ran = bench.succeed(&["grow", "t", "--capacity", "32MiB"]);
     assert!(ran.stderr.contains("other files"), "{}", ran.stderr);
     assert_eq!(fs::read_to_string(bench.path("t.growing/notes")).unwrap(), "mine");
     assert_eq!(bench.json(&["check", "t"])["sound"], true);
+    assert_eq!([owner("t"), owner("t/superblock")], before);
+    assert_eq!(owner("t/journal"), before[1]);
 }
 
 #[test]

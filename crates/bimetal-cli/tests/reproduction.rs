@@ -106,8 +106,8 @@ fn not_judged(claims: &[&Value]) -> String {
     if reasons.is_empty() { String::new() } else { format!("\nNot judged (–): {}.\n", reasons.join("; ")) }
 }
 
-/// The number of results of each paper that held, on calibrated stand-ins if it has any, and the number of claims of
-/// other kinds. In addition the results on the first stand-ins.
+/// The number of results of each paper that held, on calibrated stand-ins if it has any, and of claims of other kinds,
+/// of those judged. In addition the results on the first stand-ins.
 fn scoreboard(reproduction: &Value) -> String {
     let mut table = String::from(
         "| paper | traces | results held | not held | not judged | held on the first | arithmetic | generator | ours |\n\
@@ -132,8 +132,8 @@ fn scoreboard(reproduction: &Value) -> String {
             let of_kind =
                 |score: &&Value| ["paper", "kind", "stand_in"].map(|key| text(score, key)) == [paper, kind, stand_in];
             scores.iter().find(of_kind).map_or_else(String::new, |score| {
-                let [held, not_held, not_judged] = ["held", "not_held", "not_judged"].map(|key| count(score, key));
-                format!("{held} of {}", held + not_held + not_judged)
+                let [held, not_held] = ["held", "not_held"].map(|key| count(score, key));
+                format!("{held} of {}", held + not_held)
             })
         });
         let [held, not_held, not_judged] = ["held", "not_held", "not_judged"].map(|key| count(results, key));

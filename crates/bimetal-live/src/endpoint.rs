@@ -126,7 +126,8 @@ fn converse(client: &Arc<Client>, end: &[u8], answer: impl Fn(&[u8]) -> Vec<u8>)
     let mut socket = Timed::new(Arc::clone(client), Instant::now() + PATIENCE, Duration::ZERO);
     let mut question = Vec::new();
     let mut piece = [0; 1024];
-    while !question.ends_with(end) {
+    // A body or a further question may follow.
+    while !question.windows(end.len()).any(|window| window == end) {
         match socket.read(&mut piece)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             bytes => question.extend(&piece[..bytes]),
@@ -149,7 +150,7 @@ mod tests {
         let path = folder.path().join("s");
         let shout = |question: &[u8]| question.to_ascii_uppercase();
         let endpoint = Endpoint::open(&Address::Unix(path.clone()), Remote::Refused, b"\n", shout).unwrap();
-        for question in ["one\n", "two\n"] {
+        for question in ["one\n", "two\n", "three\nwith a body"] {
             let mut client = UnixStream::connect(&path).unwrap();
             client.write_all(question.as_bytes()).unwrap();
             let mut answer = String::new();

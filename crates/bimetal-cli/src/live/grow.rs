@@ -3,6 +3,9 @@
 //! The larger store is filled in a sibling directory, and takes the name of the old one when it is complete. So a crash
 //! leaves one complete store.
 
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,9 +53,10 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     // The store itself takes part in the exchange, not a symbolic link to it.
     let place = args.store.canonicalize()?;
     let larger = beside(&place)?;
+    check_place(&place, &larger)?;
     let directory = Directory::make(&larger)
         .map_err(|error| Failure::failed(format!("{}: the directory cannot be made: {error}", larger.display())))?;
-    // The files are left over from an interrupted growth.
+    // Files that are there are left over from an interrupted growth.
     let options = CreateOptions { sparse: contents.sparse, force: true, ..CreateOptions::default() };
     let new =
         NewStore::create(Arc::new(directory), &device, &options).map_err(|error| Failure::store(&larger, error))?;
@@ -64,6 +68,7 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
         )));
     }
     let failed = |what: &str, error| Failure::failed(format!("{}: {what}: {error}", larger.display()));
+    keep_owner(&place, &larger).map_err(|error| failed("complete, but cannot get the owner of the store", error))?;
     replace::exchange(&place, &larger).map_err(|error| failed("complete, but cannot replace the store", error))?;
     drop(old);
     let copied = with_unit(SIZES, (sectors * SECTOR_BYTES) as f64);
@@ -84,4 +89,45 @@ fn beside(store: &Path) -> Result<PathBuf, Failure> {
     let mut larger = name.to_owned();
     larger.push(".growing");
     Ok(store.with_file_name(larger))
+}
+
+/// Refuses a store that cannot change its name, and a directory in the place of the larger one unless an interrupted growth left it.
+fn check_place(store: &Path, larger: &Path) -> Result<(), Failure> {
+    let parent = store.parent().unwrap_or(store);
+    if fs::metadata(store)?.dev() != fs::metadata(parent)?.dev() {
+        return Err(Failure::failed(format!(
+            "{}: it is the root of a mounted file system, whose name cannot change; hint: `bimetal copy {0} NEW --capacity BYTES`",
+            store.display()
+        )));
+    }
+    let is_left_over = match fs::symlink_metadata(larger) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(error.into()),
+        Ok(found) if !found.is_dir() => false,
+        _ if fs::read_dir(larger)?.next().is_none() => true,
+        _ => matches!(replace::contents(&Directory::new(larger)), Err(StoreError::Unfinished)),
+    };
+    if is_left_over {
+        return Ok(());
+    }
+    Err(Failure::failed(format!(
+        "{}: the larger store is made here, and this is not what an interrupted growth leaves; hint: move it elsewhere, or \
+         remove it if it is the old store of an earlier growth",
+        larger.display()
+    )))
+}
+
+/// Gives a directory and its files the owner and the permissions of another store.
+fn keep_owner(store: &Path, larger: &Path) -> io::Result<()> {
+    let of_files = fs::metadata(store.join(replace::SUPERBLOCK))?;
+    let files = fs::read_dir(larger)?.map(|entry| entry.map(|entry| (entry.path(), &of_files)));
+    for place in files.chain([Ok((larger.to_owned(), &fs::metadata(store)?))]) {
+        let (path, wanted) = place?;
+        let found = fs::metadata(&path)?;
+        if (found.uid(), found.gid()) != (wanted.uid(), wanted.gid()) {
+            chown(&path, Some(wanted.uid()), Some(wanted.gid()))?;
+        }
+        fs::set_permissions(&path, wanted.permissions())?;
+    }
+    Ok(())
 }

@@ -1,17 +1,18 @@
 //! Signals that end serving.
 
 use std::io;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 /// Signals within this time are one request to stop: `timeout` sends one to its child, and then to the whole process group.
 const TOGETHER: Duration = Duration::from_millis(200);
 
 /// Calls `stop` at the first SIGTERM, SIGINT or SIGHUP. A later one ends the process as if there were no handler. SIGHUP means
-/// nothing under `nohup`.
+/// nothing under `nohup`. A write beyond the process's limit of file sizes becomes an error instead of the end (SIGXFSZ).
 ///
 /// # Errors
 /// The system refused a pipe or a thread.
@@ -20,6 +21,7 @@ pub fn at_signals(stop: impl FnOnce() + Send + 'static) -> io::Result<()> {
     if !ignores_hangup() {
         handled.push(SIGHUP);
     }
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let mut signals = Signals::new(handled)?;
     let wait = move || {
         let mut arrived = signals.forever();

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::backing::{Access, Backing, Identity, Storage, collect, is_full, read_bounced};
 use super::descriptions::Descriptions;
 use super::existing::{self, END_BYTES};
+use super::frame::SECTOR;
 
 /// Permissions of a store's files and of its directory: access for the owner only.
 const FILE_MODE: u32 = 0o600;
@@ -75,6 +76,9 @@ impl Storage for Directory {
             // Regardless of the umask.
             file.set_permissions(Permissions::from_mode(FILE_MODE))?;
         }
+        if direct {
+            check_direct(&file)?;
+        }
         let descriptions = Descriptions::of(&file)?;
         Ok(Box::new(OpenFile { file, descriptions, is_fixed: found.file_type().is_block_device(), is_direct: direct }))
     }
@@ -105,6 +109,24 @@ fn refuse_link(path: &Path) -> io::Result<()> {
     }
     let what = "it is a symbolic link, which could lead to any file; hint: if the link is your own, move the file itself into \
                 the store";
+    Err(io::Error::new(ErrorKind::InvalidInput, what))
+}
+
+/// `STATX_DIOALIGN`, which the library does not name.
+const DIRECT_ALIGNMENT: StatxFlags = StatxFlags::from_bits_retain(0x2000);
+
+/// Refuses direct access to a file or block device that takes only larger blocks than sectors.
+fn check_direct(file: &File) -> io::Result<()> {
+    let found = statx(file, "", AtFlags::EMPTY_PATH, DIRECT_ALIGNMENT);
+    let of_file = found.ok().filter(|found| found.stx_mask & DIRECT_ALIGNMENT.bits() != 0);
+    let of_disk = || rustix::fs::ioctl_blksszget(file).unwrap_or(SECTOR as u32);
+    let align = of_file.map_or_else(of_disk, |found| found.stx_dio_offset_align);
+    if align <= SECTOR as u32 {
+        return Ok(());
+    }
+    let what = format!(
+        "its disk has blocks of {align} bytes, and direct access takes blocks of {SECTOR}; hint: leave out `--direct`"
+    );
     Err(io::Error::new(ErrorKind::InvalidInput, what))
 }
 

@@ -13,7 +13,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use super::backing::{Access, Storage};
 use super::error::{InFile, StoreError};
 use super::names::{CHECKPOINTS, JOURNAL, MAP, SUMS};
-use super::superblock::{Contents, SUPERBLOCK, Superblock};
+pub use super::superblock::SUPERBLOCK;
+use super::superblock::{Contents, Superblock};
 
 /// The files and the device of a store, from its superblock. No other file is opened.
 ///
