@@ -191,6 +191,7 @@ impl<'a, F: Front> Driver<'a, F> {
             front,
             measured: Measured {
                 ledger: Ledger::default(),
+                erased_before: Vec::with_capacity(media.ledger().rows.len()),
                 reads: Responses::new(),
                 writes: Responses::new(),
                 host: HostCounts::default(),
@@ -226,6 +227,9 @@ impl<'a, F: Front> Driver<'a, F> {
     }
 
     fn start_measuring<M: Simulation>(&mut self, media: &mut M) {
+        let erased = media.ledger().rows.iter().map(|row| row.counts.total(FlashOp::Erase));
+        self.measured.erased_before.clear();
+        self.measured.erased_before.extend(erased);
         media.reset_counts();
         self.front.reset_counts();
         self.measured.reads.clear();

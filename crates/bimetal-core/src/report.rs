@@ -259,7 +259,7 @@ impl Report {
             load: LoadFigures::of(regions, disks, measured, course),
             ops: [ops(regions, &measured.ledger.rows), disk_ops(disks, &measured.ledger.disks)].concat(),
             streams: streams::figures(regions, &measured.ledger.rows),
-            wear: groups.iter().map(|group| group.figures(&measured.ledger.rows)).collect(),
+            wear: groups.iter().map(|group| group.figures(measured)).collect(),
             key_figures: KeyFigures::of(regions, disks, &groups, measured, trace),
             metrics: MetricFigures::of(&measured.metrics),
             controller: course.map_or_else(MetricFigures::default, |course| MetricFigures::of(&course.controller)),

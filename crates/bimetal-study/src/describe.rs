@@ -241,7 +241,7 @@ mod tests {
             lines.into_iter().find(|line| line.starts_with("device: ")).unwrap()
         };
         assert_eq!(
-            device(&["pagemap"], &settings),
+            device(&["pagemap"], &settings[1..]),
             "device: bare-dies, 256 GiB on 2 x 4 dies of TLC (2019); 5 % spare; flash prices of 2026"
         );
         let all = device(&["pagemap", "wlaftl", "opfcl"], &settings[..1]);

@@ -83,6 +83,8 @@ pub const STRETCHES: usize = 8;
 pub struct Measured {
     /// Operations and wear.
     pub ledger: Ledger,
+    /// Erases between the filling of the device and the measured passes, by row of the ledger; empty if there are none.
+    pub erased_before: Vec<u64>,
     /// Responses of reads.
     pub reads: Responses,
     /// Responses of writes. Trims are not counted: they only change maps.

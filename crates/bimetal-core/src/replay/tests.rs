@@ -81,6 +81,11 @@ fn only_the_last_passes_are_measured() {
         all.measured.ledger.erases, last.measured.ledger.erases,
         "wear is that of the device, not of the measurement"
     );
+    for (row, (all_row, last_row)) in all.measured.ledger.rows.iter().zip(&last.measured.ledger.rows).enumerate() {
+        let erases = [all_row, last_row].map(|row| row.counts.total(FlashOp::Erase));
+        assert_eq!(all.measured.erased_before[row] + erases[0], last.measured.erased_before[row] + erases[1]);
+    }
+    assert!(all.measured.erased_before[0] == 0 && last.measured.erased_before[0] > 0);
     assert!(last.measured.simulated_ns < all.measured.simulated_ns);
 }
 

@@ -78,19 +78,25 @@ impl WearGroup<'_> {
     /// Erases in the measured passes, and the block lives that they used up: an erase that ends a cycle in SLC mode counts
     /// against the endurance of that mode.
     pub fn measured(&self, rows: &[Row]) -> (u64, f64) {
-        let own = rows.iter().filter(|row| row.region == self.region && self.modes.contains(&row.mode));
-        own.fold((0, 0.0), |(erases, lives), row| {
-            let count = row.counts.total(FlashOp::Erase);
+        self.lives(rows.iter().map(|row| (row, 0)))
+    }
+
+    /// The same for the measured passes and for further erases of each row.
+    fn lives<'r>(&self, rows: impl Iterator<Item = (&'r Row, u64)>) -> (u64, f64) {
+        let own = rows.filter(|(row, _)| row.region == self.region && self.modes.contains(&row.mode));
+        own.fold((0, 0.0), |(erases, lives), (row, more)| {
+            let count = row.counts.total(FlashOp::Erase) + more;
             (erases + count, lives + count as f64 / f64::from(self.chip.endurance(row.mode).max(1)))
         })
     }
 
-    pub fn figures(&self, rows: &[Row]) -> WearFigures {
+    pub fn figures(&self, measured: &Measured) -> WearFigures {
         let blocks = self.counts.len().max(1) as f64;
         let erases_total: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
         let erases_mean = erases_total as f64 / blocks;
         let variance = self.counts.iter().map(|&count| square(f64::from(count) - erases_mean)).sum::<f64>() / blocks;
-        let (erases, lives) = self.measured(rows);
+        let before = measured.erased_before.iter().copied().chain(std::iter::repeat(0));
+        let (erases, lives) = self.lives(measured.ledger.rows.iter().zip(before));
         let idle = self.modes.first().map_or(1, |&mode| self.chip.endurance(mode).max(1));
         let endurance = if erases == 0 { f64::from(idle) } else { erases as f64 / lives };
         WearFigures {

@@ -152,7 +152,9 @@ mod tests {
         );
         assert!(usual.drives.is_sorted_by(|a, b| a.cost_usd <= b.cost_usd) && usual.too_small.is_empty());
         // Neither drives that are too old, nor drives before their release.
-        assert!(range(&[], Some(2040), 1).unwrap().unwrap().drives.is_empty());
+        let file = "[[prices]]\nyear = 2040\ncell = \"tlc\"\nusd_per_gib = 0.1\n";
+        let later = PriceList::new(Some(2040), Some(file), &[]).unwrap();
+        assert!(Range::new(&[], &later, 1).unwrap().unwrap().drives.is_empty());
         assert!(range(&[], Some(2011), 1).unwrap().unwrap().drives.is_empty());
         assert!(range(&["all"], Some(2026), 1).unwrap().unwrap().drives.len() > usual.drives.len());
         assert!(range(&["none"], None, 1).unwrap().is_none());

@@ -246,14 +246,16 @@ mod tests {
 
     #[test]
     fn the_lists_own_year_gives_the_cost_of_the_report() {
-        let chips_2026 = [("fast.chip", "pslc-tlc-2021"), ("slow.chip", "tlc-3d-2021")];
         let (of_2009, of_2026) = (PriceList::new(Some(2009), None, &[]), PriceList::new(None, None, &[]));
         let (of_2009, of_2026) = (of_2009.unwrap(), of_2026.unwrap());
         assert_eq!(of_2026.year, 2026);
-        for scheme in ["pagemap", "wlaftl", "pslc-dynamic", "opfcl"] {
+        let (fast, slow) = (("fast.chip", "pslc-tlc-2021"), ("slow.chip", "tlc-3d-2021"));
+        let schemes: [(&str, &[(&str, &str)]); 4] =
+            [("pagemap", &[slow]), ("wlaftl", &[fast, slow]), ("pslc-dynamic", &[fast, slow]), ("opfcl", &[fast])];
+        for (scheme, chips_2026) in schemes {
             let old = figures(scheme, &[]);
             assert_eq!(of_2009.cost_usd(&old), Some(old.key_figures.cost_usd), "{scheme}");
-            let new = figures(scheme, &chips_2026);
+            let new = figures(scheme, chips_2026);
             assert_eq!(of_2026.cost_usd(&new), Some(new.key_figures.cost_usd), "{scheme}");
             assert!(of_2026.cost_usd(&old).unwrap() < old.key_figures.cost_usd, "{scheme}");
         }

@@ -75,6 +75,7 @@ impl Store {
                 + engine.image.as_ref().map_or(0, Image::ready_bytes),
             measured: Measured {
                 ledger: engine.media.ledger().clone(),
+                erased_before: Vec::new(),
                 reads: reads.clone(),
                 writes: writes.clone(),
                 host: engine.media.host(),
