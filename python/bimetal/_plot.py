@@ -225,7 +225,8 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     ax.set_ylabel(of.y.label)
     ax.set_title(of.title, parse_math=False)
     if of.series:
-        ax.legend()
+        # Bars reach into every corner.
+        ax.legend(**(_OUTSIDE if bars else {}))
     return ax
 
 
