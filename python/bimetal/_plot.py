@@ -26,7 +26,7 @@ SWEPT = {"mean": "mean response", "p99": "99th percentile of responses", "life":
 #: Above this ratio of the largest to the smallest value an axis is logarithmic.
 _WIDE = 12
 #: Letters of names that fit below an axis side by side.
-LABELS_MAX = 90
+_LABELS_MAX = 90
 #: A budget beyond this multiple of the most expensive device is not drawn.
 _FAR = 1.5
 
@@ -215,7 +215,7 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
             ax.plot(places, heights, linestyle=line, marker="x" if of_paper else "o", label=label)
     if named:
         # Many or long names do not fit side by side.
-        turned = sum(map(len, names)) > LABELS_MAX
+        turned = sum(map(len, names)) > _LABELS_MAX
         ax.set_xticks(range(len(names)), names, rotation=90 if turned else 0, fontsize="x-small" if turned else None)
     elif of.x.logarithmic:
         ax.set_xscale("log")
