@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bimetal import _core, _records
 from bimetal._errors import BimetalError, SettingError
-from bimetal._records import Interval, Operations, RegionFacts, Wear
-from bimetal._tables import Columns, Table, columns, html_table, numbered, to_arrow, to_pandas
+from bimetal._tables import Columns, Table, columns, html_table, numbered, tables, to_arrow, to_pandas
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -102,21 +101,18 @@ class Comparison(_records.Comparison):
         Path(path).write_text(core.html(self.__dict__["_command"]), encoding="utf-8")
 
     def _columns(self, table: str) -> Columns:
-        records = {"ops": Operations, "wear": Wear, "regions": RegionFacts, "intervals": Interval}
         if table == "results":
             return columns(Result, self.results)
-        if table == "metrics":
-            figures = [(result.scheme, *figure) for result in self.results for figure in result.metrics.items()]
-            names = {"scheme": str, "metric": str, "value": float}
-            return {name: (kind, [row[at] for row in figures]) for at, (name, kind) in enumerate(names.items())}
-        if table not in records:
-            raise SettingError(f"there is no table {table!r}; there are: {', '.join(['results', *records, 'metrics'])}")
-        return numbered(records[table], [(result.scheme, getattr(result, table)) for result in self.results])
+        known = tables(Result)
+        if table not in known:
+            raise SettingError(f"there is no table {table!r}; there are: {', '.join(['results', *known])}")
+        return numbered(known[table], [(result.scheme, getattr(result, table)) for result in self.results])
 
     def to_arrow(self, table: str = "results") -> pyarrow.Table:
         """Return a pyarrow Table: ``results`` has a row for each scheme.
 
-        ``ops``, ``wear``, ``regions``, ``intervals`` and ``metrics`` have the rows of each scheme one after the other.
+        The lists of a result have the rows of each scheme one after the other: ``ops``, ``streams``, ``wear``,
+        ``intervals``, ``faults``, ``regions``, ``disks``, and the figures ``metrics`` and ``controller``.
         """
         return to_arrow(self._columns(table))
 
@@ -172,10 +168,10 @@ class Replay(Comparison):
     def _repr_html_(self) -> str:
         shown: _Shown = self.__dict__["_shown"]
         metrics = [[name, "–" if value is None else f"{value:,.4g}"] for name, value in self.result.metrics.items()]
-        tables = [
+        parts = [
             ("Operations", shown.operations[0]),
             ("Wear", shown.wear[0]),
             ("The scheme's own figures", (["figure", "value"], metrics)),
         ]
-        parts = (f"<h4>{title}</h4>{html_table(table)}" for title, table in tables if table[1])
-        return Comparison._repr_html_(self) + "".join(parts)
+        shown_parts = (f"<h4>{title}</h4>{html_table(table)}" for title, table in parts if table[1])
+        return Comparison._repr_html_(self) + "".join(shown_parts)

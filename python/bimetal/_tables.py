@@ -46,11 +46,30 @@ def columns(record: type[Record], rows: Iterable[Record]) -> Columns:
     return {"_".join(path): (kind, [_value(row, path) for row in rows]) for path, kind in _leaves(record)}
 
 
-def numbered(record: type[Record], of_schemes: list[tuple[str, Any]]) -> Columns:
-    """Return the rows of all schemes in turn, with the scheme's name in the first column."""
+def tables(record: type[Record]) -> dict[str, type[Record] | None]:
+    """Return the lists in a record that are tables: its lists of records, and, as ``None``, of figures by name."""
+    found: dict[str, type[Record] | None] = {}
+    for member in members(record):
+        origin, arguments = typing.get_origin(member.hint), typing.get_args(member.hint)
+        if origin is dict:
+            found[member.attribute] = None
+        elif origin is tuple and isinstance(arguments[0], type) and issubclass(arguments[0], Record):
+            found[member.attribute] = arguments[0]
+    return found
+
+
+def numbered(record: type[Record] | None, of_schemes: list[tuple[str, Any]]) -> Columns:
+    """Return the rows of all schemes in turn, with the scheme's name in the first column.
+
+    Without a record the rows are figures by name, in the columns ``metric`` and ``value``.
+    """
+    if record is None:
+        figures = [(scheme, *figure) for scheme, rows in of_schemes for figure in rows.items()]
+        names, metrics, values = zip(*figures, strict=True) if figures else ((), (), ())
+        return {"scheme": (str, list(names)), "metric": (str, list(metrics)), "value": (float, list(values))}
     found = columns(record, [row for _, rows in of_schemes for row in rows])
-    names = [scheme for scheme, rows in of_schemes for _ in rows]
-    return {"scheme": (str, names)} | found
+    schemes = [scheme for scheme, rows in of_schemes for _ in rows]
+    return {"scheme": (str, schemes)} | found
 
 
 def to_arrow(columns: Columns) -> pyarrow.Table:
