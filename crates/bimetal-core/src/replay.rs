@@ -192,6 +192,7 @@ impl<'a, F: Front> Driver<'a, F> {
             measured: Measured {
                 ledger: Ledger::default(),
                 erased_before: Vec::with_capacity(media.ledger().rows.len()),
+                fixed_slc_erased_before: 0,
                 reads: Responses::new(),
                 writes: Responses::new(),
                 host: HostCounts::default(),
@@ -230,6 +231,9 @@ impl<'a, F: Front> Driver<'a, F> {
         let erased = media.ledger().rows.iter().map(|row| row.counts.total(FlashOp::Erase));
         self.measured.erased_before.clear();
         self.measured.erased_before.extend(erased);
+        let fixed = self.measured.fixed_slc_blocks as usize;
+        let counts = media.ledger().erases.last().into_iter().flat_map(|blocks| blocks.iter().take(fixed));
+        self.measured.fixed_slc_erased_before = counts.map(|&count| u64::from(count)).sum();
         media.reset_counts();
         self.front.reset_counts();
         self.measured.reads.clear();

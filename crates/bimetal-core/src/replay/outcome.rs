@@ -85,6 +85,8 @@ pub struct Measured {
     pub ledger: Ledger,
     /// Erases between the filling of the device and the measured passes, by row of the ledger; empty if there are none.
     pub erased_before: Vec<u64>,
+    /// The same of the blocks that always stay in SLC mode.
+    pub fixed_slc_erased_before: u64,
     /// Responses of reads.
     pub reads: Responses,
     /// Responses of writes. Trims are not counted: they only change maps.

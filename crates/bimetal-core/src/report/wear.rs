@@ -54,6 +54,31 @@ pub(super) struct WearGroup<'a> {
     /// Erase counts of its blocks.
     pub counts: &'a [u32],
     modes: &'static [CellMode],
+    shared: Shared,
+}
+
+/// Erases in native mode of blocks that always stay in SLC mode: a block of a new device is erased once before it gets
+/// this mode. The ledger counts them with the other blocks; they are wear of the blocks in SLC mode.
+#[derive(Clone, Copy)]
+struct Shared {
+    /// Since the device was filled.
+    total: u64,
+    /// In the measured passes.
+    measured: u64,
+}
+
+impl Shared {
+    fn of(slc_blocks: &[u32], region: usize, measured: &Measured) -> Self {
+        let before = measured.erased_before.iter().copied().chain(std::iter::repeat(0));
+        let rows = measured.ledger.rows.iter().zip(before);
+        let in_slc_mode = rows.filter(|(row, _)| row.region == region && row.mode == CellMode::Slc);
+        let (since, before) = in_slc_mode
+            .fold((0, 0), |(since, all), (row, before)| (since + row.counts.total(FlashOp::Erase), all + before));
+        // Counts of blocks that failed start again, so that all blocks together can have fewer than the ledger.
+        let total = erases_of(slc_blocks).saturating_sub(since + before);
+        let earlier = measured.fixed_slc_erased_before.saturating_sub(before);
+        Self { total, measured: total.saturating_sub(earlier) }
+    }
 }
 
 pub(super) fn wear_groups<'a>(regions: &[RegionDescription<'a>], measured: &'a Measured) -> Vec<WearGroup<'a>> {
@@ -62,9 +87,10 @@ pub(super) fn wear_groups<'a>(regions: &[RegionDescription<'a>], measured: &'a M
     for (index, region) in regions.iter().enumerate() {
         let fixed = if index + 1 == regions.len() { measured.fixed_slc_blocks as usize } else { 0 };
         let (slc, others) = measured.ledger.erases[index].split_at(fixed);
+        let shared = if fixed > 0 { Shared::of(slc, index, measured) } else { Shared { total: 0, measured: 0 } };
         let group = |mode, counts, modes| {
             let name = mode_name(region.name, mode);
-            WearGroup { region: index, name, chip: region.chip, counts, modes }
+            WearGroup { region: index, name, chip: region.chip, counts, modes, shared }
         };
         if fixed > 0 {
             groups.push(group(CellMode::Slc, slc, &BOTH[1..]));
@@ -78,25 +104,29 @@ impl WearGroup<'_> {
     /// Erases in the measured passes, and the block lives that they used up: an erase that ends a cycle in SLC mode counts
     /// against the endurance of that mode.
     pub fn measured(&self, rows: &[Row]) -> (u64, f64) {
-        self.lives(rows.iter().map(|row| (row, 0)))
+        self.lives(rows.iter().map(|row| (row, 0)), self.shared.measured)
     }
 
     /// The same for the measured passes and for further erases of each row.
-    fn lives<'r>(&self, rows: impl Iterator<Item = (&'r Row, u64)>) -> (u64, f64) {
+    fn lives<'r>(&self, rows: impl Iterator<Item = (&'r Row, u64)>, shared: u64) -> (u64, f64) {
         let own = rows.filter(|(row, _)| row.region == self.region && self.modes.contains(&row.mode));
-        own.fold((0, 0.0), |(erases, lives), (row, more)| {
-            let count = row.counts.total(FlashOp::Erase) + more;
-            (erases + count, lives + count as f64 / f64::from(self.chip.endurance(row.mode).max(1)))
+        let of_mode = own.map(|(row, more)| (row.mode, row.counts.total(FlashOp::Erase) + more));
+        of_mode.fold((0, 0.0), |(erases, lives), (mode, count)| {
+            let count = match mode {
+                CellMode::Slc => count + shared,
+                CellMode::Native => count.saturating_sub(shared),
+            };
+            (erases + count, lives + count as f64 / f64::from(self.chip.endurance(mode).max(1)))
         })
     }
 
     pub fn figures(&self, measured: &Measured) -> WearFigures {
         let blocks = self.counts.len().max(1) as f64;
-        let erases_total: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
+        let erases_total = erases_of(self.counts);
         let erases_mean = erases_total as f64 / blocks;
         let variance = self.counts.iter().map(|&count| square(f64::from(count) - erases_mean)).sum::<f64>() / blocks;
         let before = measured.erased_before.iter().copied().chain(std::iter::repeat(0));
-        let (erases, lives) = self.lives(measured.ledger.rows.iter().zip(before));
+        let (erases, lives) = self.lives(measured.ledger.rows.iter().zip(before), self.shared.total);
         let idle = self.modes.first().map_or(1, |&mode| self.chip.endurance(mode).max(1));
         let endurance = if erases == 0 { f64::from(idle) } else { erases as f64 / lives };
         WearFigures {
@@ -111,6 +141,11 @@ impl WearGroup<'_> {
             erase_counts: erase_bins(self.counts),
         }
     }
+}
+
+/// Sum of erase counts.
+fn erases_of(counts: &[u32]) -> u64 {
+    counts.iter().map(|&count| u64::from(count)).sum()
 }
 
 fn square(x: f64) -> f64 {

@@ -76,6 +76,7 @@ impl Store {
             measured: Measured {
                 ledger: engine.media.ledger().clone(),
                 erased_before: Vec::new(),
+                fixed_slc_erased_before: 0,
                 reads: reads.clone(),
                 writes: writes.clone(),
                 host: engine.media.host(),
