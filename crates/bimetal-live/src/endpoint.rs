@@ -5,6 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,6 +19,60 @@ const QUESTION_BYTES: usize = 8 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of clients at once.
 pub const CONVERSATIONS: usize = 16;
+
+/// Asks a server of this kind, and returns its answer.
+///
+/// # Errors
+/// The connection fails, or the server is silent for longer than `silence`.
+pub fn ask(server: UnixStream, question: &str, silence: Duration) -> io::Result<String> {
+    let mut server = Awaited::new(server, silence)?;
+    server.write_all(format!("{question}\n").as_bytes())?;
+    let mut answer = String::new();
+    server.read_to_string(&mut answer)?;
+    if answer.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
+}
+
+/// A connection to a server that may be silent for a limited time.
+#[derive(Debug)]
+pub(crate) struct Awaited {
+    server: UnixStream,
+    silence: Duration,
+}
+
+impl Awaited {
+    pub(crate) fn new(server: UnixStream, silence: Duration) -> io::Result<Self> {
+        server.set_read_timeout(Some(silence))?;
+        server.set_write_timeout(Some(silence))?;
+        Ok(Self { server, silence })
+    }
+
+    fn explained(&self, error: io::Error) -> io::Error {
+        let Self { silence, .. } = self;
+        match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                let what = format!("nothing within {silence:?}; hint: it may be stopped or hung");
+                io::Error::new(io::ErrorKind::TimedOut, what)
+            }
+            _ => error,
+        }
+    }
+}
+
+impl Read for Awaited {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.server.read(bytes).map_err(|error| self.explained(error))
+    }
+}
+
+impl Write for Awaited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.server.write(bytes).map_err(|error| self.explained(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.server.flush()
+    }
+}
 
 /// A server that answers questions. It stops when it is dropped.
 #[derive(Debug)]
@@ -143,6 +198,13 @@ fn converse(client: &Arc<Client>, end: &[u8], answer: impl Fn(&[u8]) -> Vec<u8>)
 mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_server_that_is_silent_is_not_waited_for() {
+        let (client, _server) = UnixStream::pair().unwrap();
+        let error = ask(client, "text", Duration::from_millis(20)).unwrap_err();
+        assert!(error.to_string().contains("stopped or hung"), "{error}");
+    }
 
     #[test]
     fn questions_are_answered_until_it_is_dropped() {

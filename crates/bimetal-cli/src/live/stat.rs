@@ -1,11 +1,11 @@
 //! `bimetal stat`: statistics of a store, served or not.
 
-use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bimetal_core::report::ResponseFigures;
+use bimetal_live::endpoint::ask;
 use bimetal_live::health::Health;
 use bimetal_live::runtime::STAT_SOCKET;
 use bimetal_live::store::{Directory, OpenOptions, Store};
@@ -46,19 +46,6 @@ pub fn answer(health: &Health, question: &str) -> Result<String, Failure> {
 
 /// Time for which the server may be silent, for example because it is stopped.
 const SILENCE: Duration = Duration::from_secs(10);
-
-fn ask(mut server: UnixStream, question: &str, silence: Duration) -> io::Result<String> {
-    server.set_read_timeout(Some(silence))?;
-    server.write_all(format!("{question}\n").as_bytes())?;
-    let mut answer = String::new();
-    server.read_to_string(&mut answer).map_err(|error| match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            io::Error::new(ErrorKind::TimedOut, format!("nothing within {silence:?}; hint: it may be stopped or hung"))
-        }
-        _ => error,
-    })?;
-    if answer.is_empty() { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(answer) }
-}
 
 fn text(health: &Health) -> String {
     let size = |bytes: u64| with_unit(SIZES, bytes as f64);
@@ -124,16 +111,4 @@ fn responses(figures: &ResponseFigures) -> String {
     }
     let time = |us| with_unit(TIMES, us);
     format!("{} on average, 99 % within {}, since it was opened", time(figures.mean), time(figures.p99))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_is_silent_is_not_waited_for() {
-        let (client, _server) = UnixStream::pair().unwrap();
-        let error = ask(client, "text", Duration::from_millis(20)).unwrap_err();
-        assert!(error.to_string().contains("stopped or hung"), "{error}");
-    }
 }

@@ -36,6 +36,7 @@ use bimetal_core::device::Device;
 use super::{Backups, Sink};
 use crate::block_device::{BlockDevice, SECTOR_BYTES};
 use crate::clients::Client;
+use crate::endpoint::Awaited;
 use crate::nbd::Timed;
 use crate::store::{InFile, Read, Source, Store, StoreError, Take, u32_at, u64_at};
 
@@ -136,7 +137,7 @@ fn expect(client: &Arc<Client>, line: &[u8], patience: Duration) -> io::Result<(
 
 /// A served store as the source of a copy: its state at the moment at which the copy begins.
 pub struct Served {
-    server: BufReader<UnixStream>,
+    server: BufReader<Awaited>,
     sectors: u64,
     written: u64,
     device: Option<Device>,
@@ -148,11 +149,11 @@ impl Served {
     /// # Errors
     /// No server listens there, or the answer is not that of a server of this version.
     pub fn connect(socket: &Path) -> io::Result<Self> {
-        Self::over(UnixStream::connect(socket)?)
+        Self::over(UnixStream::connect(socket)?, SILENCE)
     }
 
-    fn over(mut server: UnixStream) -> io::Result<Self> {
-        server.set_read_timeout(Some(SILENCE))?;
+    fn over(server: UnixStream, silence: Duration) -> io::Result<Self> {
+        let mut server = Awaited::new(server, silence)?;
         server.write_all(DESCRIBE)?;
         let mut server = BufReader::with_capacity(256 << 10, server);
         let mut head = [0; HEAD_BYTES];
@@ -273,7 +274,7 @@ mod tests {
         let (one, other) = UnixStream::pair().unwrap();
         thread::scope(|scope| {
             let serving = scope.spawn(|| serve(&client(one), &store, &backups));
-            let mut served = Served::over(other).unwrap();
+            let mut served = Served::over(other, SILENCE).unwrap();
             let device = &store.resolved().device;
             assert_eq!(
                 (served.sectors(), served.written_sectors(), served.device()),
@@ -295,7 +296,7 @@ mod tests {
             let (one, other) = UnixStream::pair().unwrap();
             let (store, backups) = (Arc::clone(&store), Arc::clone(&backups));
             let serving = thread::spawn(move || serve(&client(one), &store, &backups));
-            (Served::over(other).unwrap(), serving)
+            (Served::over(other, SILENCE).unwrap(), serving)
         };
         let running =
             backups.begin(Box::new(Sending { client: client(UnixStream::pair().unwrap().0), sent: Arc::default() }));
@@ -320,6 +321,20 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_is_silent_is_not_waited_for() {
+        let silence = Duration::from_millis(20);
+        let (_server, client) = UnixStream::pair().unwrap();
+        let error = Served::over(client, silence).map(drop).unwrap_err();
+        assert!(error.to_string().contains("stopped or hung"), "{error}");
+        let (mut server, client) = UnixStream::pair().unwrap();
+        let mut head = [MAGIC, VERSION].map(u32::to_le_bytes).concat();
+        head.extend([8, 0, 0_u64].map(u64::to_le_bytes).concat());
+        server.write_all(&head).unwrap();
+        let error = runs(&mut Served::over(client, silence).unwrap()).unwrap_err();
+        assert!(error.to_string().contains("stopped or hung"), "{error}");
+    }
+
+    #[test]
     fn an_answer_that_makes_no_sense_is_refused() {
         let (_, store) = store();
         for wrong in [
@@ -334,7 +349,7 @@ mod tests {
             head.extend([store.sectors(), 0, 0].map(u64::to_le_bytes).concat());
             one.write_all(&head).unwrap();
             one.write_all(&wrong).unwrap();
-            let refusal = runs(&mut Served::over(other).unwrap()).unwrap_err().to_string();
+            let refusal = runs(&mut Served::over(other, SILENCE).unwrap()).unwrap_err().to_string();
             assert!(refusal.contains("makes no sense"), "{refusal}");
         }
     }
