@@ -133,27 +133,46 @@ pub struct Experiment {
     device: &'static str,
     scheme: &'static str,
     settings: Vec<(String, String)>,
+    /// Settings that a user's setting replaces.
+    scaled: Vec<String>,
     plan: Plan,
 }
 
 impl Experiment {
     /// A trace on a device of `bimetal list devices` with a scheme, one request at a time, on a filled device.
     pub fn new(source: &'static Source, device: &'static str, scheme: &'static str) -> Self {
-        Self { source, device, scheme, settings: Vec::new(), plan: Plan { intervals: 0, ..Plan::default() } }
+        Self {
+            source,
+            device,
+            scheme,
+            settings: Vec::new(),
+            scaled: Vec::new(),
+            plan: Plan { intervals: 0, ..Plan::default() },
+        }
     }
 
     /// Sets a parameter of the scheme or a field of the device, overriding an earlier value.
     pub fn set(mut self, key: &str, value: impl ToString) -> Self {
         self.settings.retain(|(known, _)| known != key);
+        self.scaled.retain(|known| known != key);
         self.settings.push((key.to_owned(), value.to_string()));
         self
     }
 
-    /// The same with the user's settings of its scheme, except for parameters that are already set.
+    /// The same for a value that belongs to the size of the device or the trace, and not to the figure: a user's setting
+    /// replaces it.
+    pub fn scaled(self, key: &str, value: impl ToString) -> Self {
+        let mut experiment = self.set(key, value);
+        experiment.scaled.push(key.to_owned());
+        experiment
+    }
+
+    /// The same with the user's settings of its scheme, except for parameters that the figure sets.
     pub(crate) fn varied(&self, variations: &[Variation]) -> Self {
         let mut varied = self.clone();
         for variation in variations.iter().filter(|variation| variation.of == self.scheme) {
-            if !self.settings.iter().any(|(known, _)| *known == variation.key) {
+            let is_set = self.settings.iter().any(|(known, _)| *known == variation.key);
+            if !is_set || self.scaled.contains(&variation.key) {
                 varied = varied.set(&variation.key, &variation.value);
             }
         }
@@ -271,5 +290,18 @@ mod tests {
         );
         let calibrated = ["requests=100 span=9GiB theta=1 used=6GiB", "span=9GiB theta=1 requests=7 used=1GiB"];
         assert_eq!(of[1], calibrated.map(|settings| format!("v n-calibrated.bimetal {settings}")));
+    }
+
+    #[test]
+    fn a_users_setting_replaces_a_size_and_not_what_a_figure_varies() {
+        let variation = |key, value| Variation::new(key, value).unwrap();
+        let variations = [variation("rwfcl.period", "7"), variation("rwfcl.cache_percent", "50")];
+        let of = |experiment: Experiment| experiment.varied(&variations).settings;
+        let replay = || Experiment::new(&ANY_TRACE, "opfcl-1", "rwfcl").set("cache_percent", 80);
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!(of(replay()), [pair("cache_percent", "80"), pair("period", "7")]);
+        assert_eq!(of(replay().scaled("period", 4096)), [pair("cache_percent", "80"), pair("period", "7")]);
+        let swept = replay().scaled("period", 4096).set("period", 1024);
+        assert_eq!(of(swept), [pair("cache_percent", "80"), pair("period", "1024")]);
     }
 }

@@ -189,7 +189,7 @@ fn compared(lab: &Lab<'_>, drive: &Drive) -> Result<Compared, StudyError> {
             (false, true) => period / QUICK,
             (false, false) => period,
         };
-        experiment.set("period", period).set("timeout", period)
+        experiment.scaled("period", period).scaled("timeout", period)
     };
     let fixed = || UTILISATIONS.map(|percent| run("hyssd-static").set("utilisation_percent", percent));
     let hot_set = |experiment: Experiment| experiment.set("reading", "hot_set");

@@ -229,9 +229,9 @@ fn experiment(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) 
     let mut experiment = Experiment::new(case.source, case.device, scheme);
     if lab.is_cut(case.source) {
         let capacity = format!("{}MiB", (case.flash_gib << 10) >> QUICK_LOG2);
-        experiment = experiment.set("cache.capacity", capacity).set("period", period(lab, case, PERIOD_LOG2));
+        experiment = experiment.scaled("cache.capacity", capacity).scaled("period", period(lab, case, PERIOD_LOG2));
         if scheme != "fpfcl" {
-            experiment = experiment.set("segment_bytes", "16MiB").set("resize_pages", 8);
+            experiment = experiment.scaled("segment_bytes", "16MiB").scaled("resize_pages", 8);
         }
     }
     if case.source.is_any() {
