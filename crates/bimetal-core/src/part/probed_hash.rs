@@ -193,6 +193,13 @@ impl ProbedHash {
         self.used -= 1;
     }
 
+    /// Removes the entry of a key if it is virtual.
+    pub fn forget_virtual(&mut self, key: u32) {
+        if let Some(bucket) = self.find(key).filter(|&bucket| matches!(self.entry(bucket), Entry::Virtual(_))) {
+            self.remove(bucket);
+        }
+    }
+
     /// Removes the virtual entries anchored at a block.
     pub fn forget_anchored(&mut self, anchor: u32) {
         while let Some(bucket) = self.anchored.front(anchor as usize) {
@@ -213,6 +220,11 @@ impl ProbedHash {
     /// Regular entries.
     pub fn regular(&self) -> u32 {
         self.regular
+    }
+
+    /// Virtual entries, and buckets that are reserved at the moment.
+    pub fn without_data(&self) -> u32 {
+        self.used - self.regular
     }
 
     /// Keys and places of all regular entries.
@@ -316,6 +328,10 @@ mod tests {
                             hash.remove(bucket);
                         }
                         model.remove(&key);
+                    }
+                    9 => {
+                        hash.forget_virtual(key);
+                        model.retain(|&known, entry| known != key || !matches!(entry, Entry::Virtual(_)));
                     }
                     _ => {
                         hash.forget_anchored(step % 4);

@@ -23,7 +23,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
     adapts: &[THRESHOLD, combo::MIGRATION_RATIO, combo::CHANCES, combo::HOT_THRESHOLD],
-    version: 6,
+    version: 7,
 };
 
 crate::parameters! {

@@ -141,15 +141,21 @@ impl Wlaftl {
     /// A scheme over the device's first region, the fast one, and its last.
     ///
     /// # Errors
-    /// Too few blocks in either region, or a threshold above its bound.
+    /// Too few blocks in either region, or a threshold that moves by steps and is above its bound.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
-        let Parameters { threshold, threshold_max, .. } = parameters;
-        if threshold > threshold_max {
-            return Err(format!("threshold {threshold} is above threshold_max {threshold_max}; change one of them"));
-        }
+        let Parameters { threshold, threshold_max, threshold_rule, .. } = parameters;
+        let bytes = match threshold_rule {
+            ThresholdRule::Cycles => of_cycles(0),
+            ThresholdRule::Steps if threshold > threshold_max => {
+                return Err(format!(
+                    "threshold {threshold} is above threshold_max {threshold_max}; change one of them"
+                ));
+            }
+            ThresholdRule::Steps => threshold.0,
+        };
         let admission = Adaptive {
-            bytes: threshold.0,
-            rule: parameters.threshold_rule,
+            bytes,
+            rule: threshold_rule,
             keeps_updates: parameters.keep_updates,
             step: parameters.threshold_step.0,
             most: threshold_max.0,

@@ -45,7 +45,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
     adapts: &[THRESHOLD, LOG_BOUND],
-    version: 3,
+    version: 4,
 };
 
 /// Units of the largest write that can be small.
@@ -204,7 +204,7 @@ impl Chang {
     /// accepted.
     #[cold]
     fn throttled<M: Media>(&mut self, media: &mut M, units: std::ops::Range<u32>) -> Admission {
-        let anchor = self.tier.ring.head().map_or(0, |head| head.0);
+        let anchor = self.tier.anchor();
         for unit in units {
             if let Some((bucket, true)) = self.tier.hash.reserve(unit) {
                 self.tier.hash.make_virtual(bucket, anchor);
@@ -213,7 +213,8 @@ impl Chang {
         self.counts.throttle_rejects += 1;
         self.bound.note_rejected();
         self.shorten(media);
-        Admission::Slow(Some(anchor))
+        // Collection may have gone round and erased the first anchor.
+        Admission::Slow(Some(self.tier.anchor()))
     }
 
     fn write_fast<M: Media>(&mut self, media: &mut M, request: &Request) {
@@ -268,6 +269,9 @@ impl Chang {
 
     #[inline]
     fn write_slow<M: Media>(&mut self, media: &mut M, span: Span, anchor: Option<u32>) {
+        if anchor.is_none() {
+            self.tier.forget_virtual(span);
+        }
         if self.tier.newer_sectors(span.logical) == 0 {
             self.slow.write_span(media, &mut self.tier, span);
             return;
@@ -305,8 +309,11 @@ impl Chang {
     }
 
     fn trim<M: Media>(&mut self, media: &mut M, span: Span) {
-        if span.sectors == self.slow.page_sectors() && self.tier.newer_sectors(span.logical) > 0 {
-            self.tier.supersede(media, span, None, &mut PageMerge::default());
+        if span.sectors == self.slow.page_sectors() {
+            self.tier.forget_virtual(span);
+            if self.tier.newer_sectors(span.logical) > 0 {
+                self.tier.supersede(media, span, None, &mut PageMerge::default());
+            }
         }
         self.slow.trim_span(span);
     }

@@ -140,10 +140,24 @@ fn the_throttle_accepts_what_is_written_twice() {
     assert!(matches!(device.entry(0), Some(Entry::Virtual(_))));
     device.serve(Op::Write, 4, 8);
     assert_eq!(device.chang.counts.throttle_rejects, 2, "only half of it is known");
-    device.serve(Op::Write, 0, 12);
-    assert_eq!(device.chang.counts.throttle_rejects, 2, "it is large");
     device.serve(Op::Write, 0, 8);
     assert!(matches!(device.entry(0), Some(Entry::Regular(_))));
+}
+
+#[test]
+fn a_large_write_or_a_trim_removes_what_the_throttle_remembers() {
+    for (op, sectors, is_kept) in [(Op::Write, 8, true), (Op::Write, 16, false), (Op::Trim, 8, false)] {
+        let mut device = Device::new(&[("throttle", "true"), ("k_period", "1000")]);
+        while device.chang.counts.erases == 0 {
+            device.push_log(2);
+        }
+        device.serve(Op::Write, 0, 8);
+        assert!((0..8).all(|sector| matches!(device.entry(sector), Some(Entry::Virtual(_)))));
+        device.serve(op, 0, sectors);
+        let rejects = device.chang.counts.throttle_rejects;
+        device.serve(Op::Write, 0, 8);
+        assert_eq!((device.chang.counts.throttle_rejects == rejects, rejects), (is_kept, 1), "{op:?} of {sectors}");
+    }
 }
 
 #[test]

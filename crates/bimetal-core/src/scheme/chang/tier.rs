@@ -187,6 +187,22 @@ impl Tier {
         }
     }
 
+    /// The block that new virtual entries are anchored to: the head.
+    pub fn anchor(&self) -> u32 {
+        self.ring.head().map_or(0, |head| head.0)
+    }
+
+    /// Called for data of a span that go to the slow region, or are trimmed: their virtual entries are removed (section
+    /// 3.6).
+    #[inline]
+    pub fn forget_virtual(&mut self, span: Span) {
+        if self.hash.without_data() == 0 {
+            return;
+        }
+        let (first_unit, last_unit) = self.units_of(span);
+        (first_unit..=last_unit).for_each(|unit| self.hash.forget_virtual(unit));
+    }
+
     /// First and last unit that a span touches.
     #[inline]
     fn units_of(&self, span: Span) -> (u32, u32) {

@@ -124,8 +124,8 @@ impl Chances {
     #[inline]
     pub fn exhausted(&self, state: State) -> bool {
         let (used, chances) = (state.used(), self.chances);
-        // W_(N/2), as printed: with one chance that is W_0.
-        used >= chances || self.settings.early_migration && used == chances / 2 && !state.is_warm()
+        // From W_(N/2) on, which is W_0 with one chance: data beyond it would be there if N has just become smaller.
+        used >= chances || self.settings.early_migration && used >= chances / 2 && !state.is_warm()
     }
 
     /// Counts a unit that entered the warm set of its state.

@@ -163,12 +163,12 @@ pub struct Combo {
     valid_shares: ValidShares,
     #[serde(with = "crate::save::fixed")]
     staying_time: StayingTime,
-    /// Sectors to be written by the host until the detection's counters are halved.
-    until_decay: u64,
+    /// Sectors that the host has written since the detection's counters were halved.
+    since_decay: u64,
+    /// The decay period (§5.2): the stay of a cold page in the log, in sectors written by the host.
+    decay_sectors: u64,
     #[serde(with = "crate::save::fixed")]
     warm_bit: WarmBit,
-    #[serde(with = "crate::save::fixed")]
-    boundary_shift: bool,
     counts: Counts,
 }
 
@@ -186,7 +186,8 @@ impl Combo {
         let page_units = slow.geometry().page_bytes / unit_bytes;
         let pages_per_block = geometry.pages_per_block;
         let tier = FastTier::new(RegionId(0), geometry, (CellMode::Native, pages_per_block), unit_bytes)?;
-        let partitions = Partitions::new(geometry.blocks, settings.hot_percent, pages_per_block)?;
+        let partitions =
+            Partitions::new(geometry.blocks, settings.hot_percent, pages_per_block, settings.boundary_shift)?;
         let unit_pages = unit_blocks.saturating_mul(slow.geometry().pages_per_block).min(slow.logical_pages());
         let valid_shares = ValidShares::new(pages_per_block);
         let mut combo = Self {
@@ -206,12 +207,12 @@ impl Combo {
             },
             valid_shares,
             staying_time: settings.staying_time,
-            until_decay: 0,
+            since_decay: 0,
+            decay_sectors: 0,
             warm_bit: settings.warm_bit,
-            boundary_shift: settings.boundary_shift,
             counts: Counts::default(),
         };
-        combo.until_decay = combo.staying_sectors();
+        combo.decay_sectors = combo.staying_sectors();
         Ok(combo)
     }
 
@@ -241,11 +242,10 @@ impl Combo {
             }
         }
         let written = u64::from(request.sectors);
-        if written >= self.until_decay {
+        self.since_decay += written;
+        if self.since_decay >= self.decay_sectors {
             self.detection.decay();
-            self.until_decay = self.staying_sectors();
-        } else {
-            self.until_decay -= written;
+            self.since_decay = 0;
         }
         self.period.written_sectors += written;
         if self.period.written_sectors >= self.period.sectors {
@@ -333,9 +333,7 @@ impl Combo {
         self.chances.adapt();
         self.detection.adapt();
         self.valid_shares.close_period();
-        if self.boundary_shift {
-            self.partitions.balance();
-        }
+        self.decay_sectors = self.staying_sectors();
     }
 
     fn trim(&mut self, request: &Request) {

@@ -51,8 +51,8 @@ impl Checkpoint {
 
     /// Checks that written and pending pages fit into an area.
     ///
+    /// # Errors
     /// The pages do not fit.
-    /// It does not.
     pub fn check(&self) -> Result<(), String> {
         let (pages, room) = (
             u64::from(self.written) + u64::from(self.pending),

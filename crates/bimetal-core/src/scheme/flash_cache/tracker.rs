@@ -66,7 +66,7 @@ pub struct WorkloadTracker {
     write_cache: HitCurve,
     /// Reads among the hits of `write_cache`.
     read_hits_of_write_cache: HitCurve,
-    /// Pages that either cache has served so far: reads, and writes.
+    /// Tracked pages that either cache has served so far: reads, and writes.
     served: [u64; 2],
 }
 
@@ -92,6 +92,10 @@ impl WorkloadTracker {
     #[inline]
     pub fn read(&mut self, page: u32) {
         let (order, touch) = self.orders.touch_in(page, |order| order.unwrap_or(READ));
+        if touch == Touch::NotSampled {
+            // The order of the page is unknown.
+            return;
+        }
         self.served[order] = self.served[order].saturating_add(1);
         if order == READ {
             count(&mut self.read_cache, touch);
@@ -106,7 +110,6 @@ impl WorkloadTracker {
     /// Counts a page that the host writes.
     #[inline]
     pub fn write(&mut self, page: u32, read_hits: ReadHits) {
-        self.served[WRITTEN] = self.served[WRITTEN].saturating_add(1);
         let position = match read_hits {
             ReadHits::Reads => None,
             ReadHits::ReadsAndWrites => self.orders.position(page),
@@ -116,6 +119,9 @@ impl WorkloadTracker {
             before = order;
             WRITTEN
         });
+        if touch != Touch::NotSampled {
+            self.served[WRITTEN] = self.served[WRITTEN].saturating_add(1);
+        }
         if let (Some(READ), Some(position)) = (before, position) {
             count(&mut self.read_cache, Touch::Again(position));
         }
@@ -223,6 +229,19 @@ mod tests {
         assert_eq!(tracker.write_cache_share(Rates::Total), Some(0.4), "of all five");
         assert_eq!((tracker.read_hits(8.0), tracker.write_hits(8.0)), (1.0, 1.0), "orders outlive periods");
     }
+
+    #[test]
+    fn rates_of_a_sample_are_those_of_all_pages() {
+        let [exact, sampled] = [1.0, 0.05].map(|sample_rate| {
+            let mut tracker = WorkloadTracker::new(40_000, 64, sample_rate);
+            (0..10_000).for_each(|page| tracker.write(page, ReadHits::Reads));
+            (0..20_000).for_each(|page| tracker.read(page));
+            [Rates::Total, Rates::Period].map(|rates| tracker.write_cache_share(rates).unwrap())
+        });
+        assert_eq!(exact, [2.0 / 3.0; 2]);
+        assert!(sampled.iter().all(|rate| (rate - 2.0 / 3.0).abs() < 0.05), "{sampled:?}");
+    }
+
     #[test]
     fn a_write_of_a_read_page_can_count_as_a_hit_of_the_read_cache() {
         for (read_hits, rates) in [(ReadHits::Reads, [0.0, 0.0]), (ReadHits::ReadsAndWrites, [0.0, 1.0 / 3.0])] {

@@ -163,7 +163,7 @@ impl<S: Space> Tiers<S> {
             let last = run.count - 1;
             for index in [0, last].into_iter().take(if last == 0 { 1 } else { 2 }) {
                 let is_whole = if index == 0 { run.first == 0 && (last > 0 || after == 0) } else { after == 0 };
-                if !is_whole && let Some((data, from)) = self.old_copy(media, run.unit + index, &mut old) {
+                if !is_whole && let Some((data, from)) = self.old_copy(media, run.unit + index, cause, &mut old) {
                     merge.fill(data, from, index * unit_sectors, unit_sectors);
                 }
             }
@@ -364,14 +364,20 @@ impl<S: Space> Tiers<S> {
     }
 
     /// The latest copy of a unit, and its first sector in the data read; `None` if the unit has no copy.
-    fn old_copy<M: Media>(&self, media: &mut M, unit: u32, old: &mut OldPages<M::Data>) -> Option<(M::Data, u32)> {
+    fn old_copy<M: Media>(
+        &self,
+        media: &mut M,
+        unit: u32,
+        cause: Cause,
+        old: &mut OldPages<M::Data>,
+    ) -> Option<(M::Data, u32)> {
         if let Some(slot) = self.slot(unit) {
-            return Some(self.fast.read(media, slot, Cause::Host, &mut old.fast));
+            return Some(self.fast.read(media, slot, cause, &mut old.fast));
         }
         let logical = self.slow_page(unit);
         let data = match old.slow {
             Some((known, data)) if known == logical => data,
-            _ => media.read(self.slow.region(), self.slow.lookup(logical)?, Cause::Host),
+            _ => media.read(self.slow.region(), self.slow.lookup(logical)?, cause),
         };
         old.slow = Some((logical, data));
         Some((data, (unit - logical * self.units_per_slow_page) * self.fast.unit_sectors()))
