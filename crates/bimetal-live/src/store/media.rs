@@ -115,6 +115,8 @@ pub struct FileMedia {
     releases: u64,
     failure: Option<Failure>,
     media_errors: u64,
+    /// Damaged pages that were logged since the store was opened.
+    logged_errors: u32,
     host: HostCounts,
     /// Whether the current event has done any work.
     is_busy: bool,
@@ -149,6 +151,7 @@ impl FileMedia {
             releases: 0,
             failure: None,
             media_errors: 0,
+            logged_errors: 0,
             host: HostCounts::default(),
             is_busy: false,
             survey: None,

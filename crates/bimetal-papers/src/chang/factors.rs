@@ -251,19 +251,20 @@ fn factor(at: usize, claim: &'static str, paper: [Option<f64>; 4], entries: &[Ar
         .unless_calibrated("follows the share of small writes that are not hot, 7 %, and how many of them the log has seen: in a quick run n1 is 11.5 \
              and n2 11.1 with 15 % (`hot_share=0.85`), at full size 11.6 and 11.1 with 4 % (`hot_share=0.96`)"),
         3 => {
-            finding.unless("with hot extents of 64 KiB, a flatter popularity (0.7) and 7 % of cold small writes it is 41.3 and 49.8")
+            finding.unless("with hot extents of 64 KiB, a flatter popularity and 7 % of cold small writes (`hot_extent=64KiB`, `theta=0.7`, \
+             `hot_share=0.93`) it is 41.3 and 49.8")
             .unless_calibrated("at full size with SLC, where cold small writes that SLC sends down start chains; with 4 % of them cold \
              for 7 (`hot_share=0.96`) it is 38.6")
         }
         5 => finding
             .unless(
                 "with SLC few chains have a log, and all of those are cached; more have one if SLC turns more small \
-                 writes away: with 4,096 hash entries and 768 cached maps for 384 (`hash_entries=4096`, \
-                 `map_cache_chains=768`) it is 0.011 and 0.031",
+                 writes away: with 4,096 hash entries and 768 cached maps for 384 on both drives \
+                 (`hash_entries=4096`, `map_cache_chains=768`) it is 0.011 and 0.031",
             )
             .unless_calibrated(
                 "of NTFS with SLC; few chains have a log then, and all of those are cached; more have one if SLC takes \
-                 fewer small writes: with 96 MiB of SLC for 256 it is 0.010 in a \
+                 fewer small writes: with 96 MiB of SLC for 256 (`slc.capacity=96MiB`) it is 0.010 in a \
                  quick run, with 128 MiB 0.012 at full size",
             ),
         6 => finding

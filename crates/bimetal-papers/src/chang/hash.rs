@@ -182,8 +182,8 @@ pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         )
         .target("T24")
         .unless_calibrated(
-            "at full size under NTFS: small writes that are not hot fill both tables, 7 % of them; with 1 % and hot extents of 8 KiB \
-             for 32 (`hot_share=0.99`, `hot_extent=8KiB`) it is 4.0",
+            "under NTFS: small writes that are not hot fill both tables, 7 % of them; with 1 % and hot extents of 8 KiB for 32 \
+             (`hot_share=0.99`, `hot_extent=8KiB`) it is 4.0",
         ),
         Finding::fact(
             "2^15 entries reject at least as many as 2^16",

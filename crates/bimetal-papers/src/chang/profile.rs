@@ -22,6 +22,10 @@ pub(super) fn updates(profile: &Profile) -> f64 {
     update_ratio(profile, 8) / update_ratio(profile, 128).max(update_ratio(profile, 256))
 }
 
+/// Reason why some sectors get more writes than in the paper.
+const TOO_POPULAR: &str = "the stand-ins' few most popular sectors get more; with a flatter popularity (`theta` 0.8 on NTFS, 0.7 on \
+    ext3) it is 0.017; 0.017";
+
 /// Fig. 7: writes by size, updates of data by size, and sectors by number of accesses.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig7(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
@@ -55,11 +59,13 @@ pub(super) fn fig7(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         .unless_calibrated("of fewer requests; over the month of the paper NTFS has 10.1 times (figure `fit`)"),
         Finding::fact(
             "some sectors are written 16,384 times and more, of 1,534,627 writes",
-            "some get 0.0107 of the writes, both traces",
-            written.iter().all(|&share| share >= 16_384.0 / PAPER_WRITES),
+            "some get 0.0107 of the writes and none twice as many, both traces",
+            written.iter().all(|&share| (1.0..2.0).contains(&(share * PAPER_WRITES / 16_384.0))),
             row(written) + " of them and more",
         )
-        .of_kind(Kind::Generator),
+        .of_kind(Kind::Generator)
+        .unless(TOO_POPULAR)
+        .unless_calibrated(TOO_POPULAR),
         Finding::fact("no sector is read more than 256 times, NTFS", "none", read[0] < 256.0, at_least(read[0]))
             .of_kind(Kind::Generator),
         Finding::fact("no sector is read more than 64 times, ext3", "none", read[1] < 64.0, at_least(read[1]))

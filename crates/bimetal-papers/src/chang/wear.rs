@@ -118,12 +118,14 @@ pub(super) fn fig12a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 const SMALL_MIB: [u32; 7] = [8, 16, 32, 64, 128, 256, 512];
 
 /// Reason why the smallest SLC wears more than its share.
-const HOTTEST: &str = "a few sectors get more writes than so small a chip may take, and updates are never turned away; with a \
-    flatter popularity (`theta=0.5`) it is 10.1, 10.1 and 10.3 from 8 to 32 MB in C2, 20.1, 19.9 and 16.4 in C3";
+const HOTTEST: &str = "a few sectors get more writes than so small a chip may take, updates are never turned away, and data are copied \
+    back while the throttle acts; with a flatter popularity and without copying back (`theta=0.5`, `slc_writeback=false`) it is \
+    at most 10.1 in C2 and 20.0 in C3";
 
 /// The same on the calibrated stand-in.
-const HOTTEST_CALIBRATED: &str = "a few sectors get more writes than so small a chip may take, and updates are never turned away; with a \
-    flatter popularity it is 9.9 and 10.1 in C2 (`theta=0.4`), 20.3 and 20.1 in C3 (0.7)";
+const HOTTEST_CALIBRATED: &str = "a few sectors get more writes than so small a chip may take, updates are never turned away, and data are \
+    copied back while the throttle acts; with a flatter popularity and without copying back (`theta=0.5`, `slc_writeback=false`) \
+    it is at most 10.1 in C2 and 20.1 in C3";
 
 /// Fig. 12b: BW, mean erases of SLC divided by those of MLC.
 #[expect(clippy::too_many_lines, reason = "most are a list of claims")]

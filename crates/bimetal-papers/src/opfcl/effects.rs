@@ -62,7 +62,7 @@ fn both_rise(claim: &'static str, sweep: &Sweep, figure: fn(&Entry) -> f64) -> F
     let rise = curves.iter().all(|heights| rises(heights, SLACK));
     Finding::fact(
         claim,
-        "rises, FP-FCL and RW-FCL",
+        "rises, without a step down of more than 5 %, FP-FCL and RW-FCL",
         rise,
         format!("{}; {}", row(curves[0].clone()), row(curves[1].clone())),
     )
@@ -86,7 +86,7 @@ fn collecting_rises(lab: &Lab<'_>, cases: &[(&Case, &'static str)]) -> Result<(D
     figure.findings.push(
         Finding::fact(
             "the part of it that copies rises with the caching space",
-            "rises, all curves",
+            "rises, without a step down of more than 5 %, all curves",
             falls == 0,
             format!("falls somewhere on {falls} of {}", 2 * sweeps.len()),
         )

@@ -165,8 +165,9 @@ pub(super) fn fig15b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         row(longest),
     )
     .unless_calibrated(
-        "a generated stream ends as it began, so that a long period loses nothing; on four such parts of MSN, one after the other, \
-         each with other popular pages, it is 1.01",
+        "a generated stream ends as it began, so that a long period loses nothing; if all repeated requests go to popular pages \
+         (`popular_share=1` on MSN) it is 1.02; 1.00; on four such parts of MSN, one after the other, each with other popular pages, \
+         1.01 there",
     ));
     Ok(Drawn {
         caption: "Response of OP-FCL by that with a period of 2^16 requests. At a smaller scale periods are divided like the \

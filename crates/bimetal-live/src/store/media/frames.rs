@@ -11,6 +11,9 @@ use crate::store::backing::is_full;
 use crate::store::frame::{FrameError, PageSum, Place, SECTOR, Tag, seal_label, verify_label};
 use crate::store::region::{Region, Spot};
 
+/// Number of reads of damaged pages that are logged until the store is closed.
+const LOGGED_MAX: u32 = 100;
+
 impl FileMedia {
     /// Reads the frame of a page into memory and verifies it. All sectors of a damaged page are marked as lost. Returns
     /// the checksum of its page.
@@ -51,11 +54,17 @@ impl FileMedia {
         load(&self.regions, &self.held, spot, frame)
     }
 
-    /// Notes a damaged page.
+    /// Notes a damaged page. A client that reads damaged pages again and again must not fill the log.
     pub(super) fn note_damage(&mut self, spot: &Spot, error: FrameError) {
         let Place { region, block, page, .. } = spot.place;
-        tracing::warn!("region {region}, block {block}, page {page} is damaged: {error}");
         self.media_errors += 1;
+        if self.logged_errors < LOGGED_MAX {
+            self.logged_errors += 1;
+            tracing::warn!("region {region}, block {block}, page {page} is damaged: {error}");
+            if self.logged_errors == LOGGED_MAX {
+                tracing::warn!("more reads of damaged pages are counted and not logged");
+            }
+        }
     }
 
     /// Whether the frame of a page is in its file, and neither waits nor is held in memory.

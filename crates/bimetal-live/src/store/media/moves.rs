@@ -259,4 +259,15 @@ mod tests {
         }
         assert_eq!(media.media_errors(), 1, "its new frame is sound, and says that it is lost");
     }
+
+    #[test]
+    fn a_damaged_page_does_not_fill_the_log() {
+        let (mut media, files, geometry) = filled();
+        let spot = media.regions[FAST.index()].spot(geometry.ppa(BlockId(0), 7)).unwrap();
+        files[0].bytes.lock().unwrap()[spot.offset as usize + 100] ^= 1;
+        for _ in 0..300 {
+            media.load_frame(FAST, Some(&spot));
+        }
+        assert_eq!((media.media_errors(), media.logged_errors), (300, 100));
+    }
 }
