@@ -351,6 +351,7 @@ const TOO_HIGH: &str = "it is faster: the adapting threshold rises until a tenth
     beside one that stays at 16 KB (`threshold_mode=fixed`) it is 1.03; 1.09; 1.00";
 
 /// Fig. 12: execution time without each technique.
+#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
 pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let runs = of_each(lab, WITH_WARM, &VERSIONS.map(|(_, settings)| (COMBO_5, settings)))?;
     let each = |value: &dyn Fn(&[Arc<Entry>]) -> f64| [0, 1, 2, 3, 4].map(|trace: usize| value(&runs[trace]));
