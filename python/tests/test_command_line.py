@@ -96,8 +96,8 @@ def test_claims_on_a_trace_are_those_of_the_command(cli: Cli, small: Path) -> No
 
 
 def test_settings_of_a_paper_are_those_of_the_command(cli: Cli) -> None:
-    settings: dict[str, str | int] = {"financial.popular_share": 0, "hyssd.period": 64}
-    with pytest.warns(bimetal.BimetalWarning, match="`hyssd.period=64` changes no replay"):
+    settings: dict[str, str | int] = {"financial.popular_share": 0, "hyssd-static.utilisation_percent": 33}
+    with pytest.warns(bimetal.BimetalWarning, match="`hyssd-static.utilisation_percent=33` changes no replay"):
         found = bimetal.paper("hyssd", "fig5c", quick=True, set=settings)
     given = [f"--set={key}={value}" for key, value in settings.items()]
     assert found.to_dict() == cli("paper", "hyssd", "fig5c", "--quick", *given)
