@@ -430,7 +430,7 @@ fn a_claim_is_judged_with_another_setting() {
     let command = ["paper", "hyssd", "fig5c", "--quick"];
     let (held, reason) = verdict(&bench.json(&command));
     assert_eq!(held, "not held");
-    assert!(reason.contains("(`popular_share=0`) it is at 10 % on Financial"), "{reason}");
+    assert!(reason.contains("(`popular_share=0`) it is at 5 % on Financial"), "{reason}");
     let varied = bench.json(&[&command[..], &["--set", "financial.popular_share=0"]].concat());
     assert_eq!(verdict(&varied).0, "held");
     let setting = &varied["settings"][0];
