@@ -306,7 +306,7 @@ mod tests {
             let (mut state, mut refused) = (11, 0);
             for step in 0..30_000u32 {
                 let key = random::below(&mut state, 150) as u32;
-                match random::below(&mut state, 10) {
+                match random::below(&mut state, 11) {
                     0..6 => match hash.reserve(key) {
                         Some((bucket, fresh)) => {
                             assert_eq!(fresh, !model.contains_key(&key));
