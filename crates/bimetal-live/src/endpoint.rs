@@ -49,7 +49,7 @@ impl Awaited {
     fn explained(&self, error: io::Error) -> io::Error {
         let Self { silence, .. } = self;
         match error.kind() {
-            io::ErrorKind::WouldBlock => {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 let what = format!("nothing within {silence:?}; hint: it may be stopped or hung");
                 io::Error::new(io::ErrorKind::TimedOut, what)
             }

@@ -54,20 +54,20 @@ pub(super) struct WearGroup<'a> {
     /// Erase counts of its blocks.
     pub counts: &'a [u32],
     modes: &'static [CellMode],
-    shared: Shared,
+    first_erases: FirstErases,
 }
 
 /// Erases in native mode of blocks that always stay in SLC mode: a block of a new device is erased once before it gets
 /// this mode. The ledger counts them with the other blocks; they are wear of the blocks in SLC mode.
 #[derive(Clone, Copy)]
-struct Shared {
+struct FirstErases {
     /// Since the device was filled.
     total: u64,
     /// In the measured passes.
     measured: u64,
 }
 
-impl Shared {
+impl FirstErases {
     fn of(slc_blocks: &[u32], region: usize, measured: &Measured) -> Self {
         let before = measured.erased_before.iter().copied().chain(std::iter::repeat(0));
         let rows = measured.ledger.rows.iter().zip(before);
@@ -87,10 +87,11 @@ pub(super) fn wear_groups<'a>(regions: &[RegionDescription<'a>], measured: &'a M
     for (index, region) in regions.iter().enumerate() {
         let fixed = if index + 1 == regions.len() { measured.fixed_slc_blocks as usize } else { 0 };
         let (slc, others) = measured.ledger.erases[index].split_at(fixed);
-        let shared = if fixed > 0 { Shared::of(slc, index, measured) } else { Shared { total: 0, measured: 0 } };
+        let first_erases =
+            if fixed > 0 { FirstErases::of(slc, index, measured) } else { FirstErases { total: 0, measured: 0 } };
         let group = |mode, counts, modes| {
             let name = mode_name(region.name, mode);
-            WearGroup { region: index, name, chip: region.chip, counts, modes, shared }
+            WearGroup { region: index, name, chip: region.chip, counts, modes, first_erases }
         };
         if fixed > 0 {
             groups.push(group(CellMode::Slc, slc, &BOTH[1..]));
@@ -104,17 +105,17 @@ impl WearGroup<'_> {
     /// Erases in the measured passes, and the block lives that they used up: an erase that ends a cycle in SLC mode counts
     /// against the endurance of that mode.
     pub fn measured(&self, rows: &[Row]) -> (u64, f64) {
-        self.lives(rows.iter().map(|row| (row, 0)), self.shared.measured)
+        self.lives(rows.iter().map(|row| (row, 0)), self.first_erases.measured)
     }
 
     /// The same for the measured passes and for further erases of each row.
-    fn lives<'r>(&self, rows: impl Iterator<Item = (&'r Row, u64)>, shared: u64) -> (u64, f64) {
+    fn lives<'r>(&self, rows: impl Iterator<Item = (&'r Row, u64)>, first_erases: u64) -> (u64, f64) {
         let own = rows.filter(|(row, _)| row.region == self.region && self.modes.contains(&row.mode));
         let of_mode = own.map(|(row, more)| (row.mode, row.counts.total(FlashOp::Erase) + more));
         of_mode.fold((0, 0.0), |(erases, lives), (mode, count)| {
             let count = match mode {
-                CellMode::Slc => count + shared,
-                CellMode::Native => count.saturating_sub(shared),
+                CellMode::Slc => count + first_erases,
+                CellMode::Native => count.saturating_sub(first_erases),
             };
             (erases + count, lives + count as f64 / f64::from(self.chip.endurance(mode).max(1)))
         })
@@ -126,7 +127,7 @@ impl WearGroup<'_> {
         let erases_mean = erases_total as f64 / blocks;
         let variance = self.counts.iter().map(|&count| square(f64::from(count) - erases_mean)).sum::<f64>() / blocks;
         let before = measured.erased_before.iter().copied().chain(std::iter::repeat(0));
-        let (erases, lives) = self.lives(measured.ledger.rows.iter().zip(before), self.shared.total);
+        let (erases, lives) = self.lives(measured.ledger.rows.iter().zip(before), self.first_erases.total);
         let idle = self.modes.first().map_or(1, |&mode| self.chip.endurance(mode).max(1));
         let endurance = if erases == 0 { f64::from(idle) } else { erases as f64 / lives };
         WearFigures {
