@@ -1,8 +1,8 @@
 """Writes the tables of ``experiments.md``: claims whose verdicts change with other settings, and results without one.
 
 ``python docs/papers/experiments.py`` makes the tables from ``experiments.json``. With ``--run`` it first runs the
-program ``BIMETAL`` for each experiment and compares the claims with those in ``reproduction.json``, which takes a
-quarter of an hour.
+program ``BIMETAL`` for each experiment and compares the claims with those in ``reproduction.json``, which takes up to
+half an hour.
 """
 
 from __future__ import annotations
