@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bimetal import _core, _records
 from bimetal._errors import BimetalError, SettingError
-from bimetal._tables import Columns, Table, columns, html_table, numbered, tables, to_arrow, to_pandas
+from bimetal._record import Record
+from bimetal._tables import Columns, Table, columns, html_table, labelled, tables, to_arrow, to_pandas
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -104,15 +105,31 @@ class Comparison(_records.Comparison):
         if table == "results":
             return columns(Result, self.results)
         known = tables(Result)
-        if table not in known:
-            raise SettingError(f"there is no table {table!r}; there are: {', '.join(['results', *known])}")
-        return numbered(known[table], [(result.scheme, getattr(result, table)) for result in self.results])
+        if table in known:
+            groups = [((result.scheme,), getattr(result, table)) for result in self.results]
+            return labelled(known[table], {"scheme": str}, groups)
+        of_intervals: dict[str, type[Record] | None] = {**tables(_records.Interval), "metrics": None}
+        by_name = {f"intervals.{name}": name for name in of_intervals}
+        if table not in by_name:
+            raise SettingError(f"there is no table {table!r}; there are: {', '.join(['results', *known, *by_name])}")
+        return self._over_time(by_name[table], of_intervals[by_name[table]])
+
+    def _over_time(self, name: str, record: type[Record] | None) -> Columns:
+        """Return what each interval has of this name: records, or the values of the scheme's own figures."""
+        groups: list[tuple[tuple[Any, ...], Any]] = []
+        for result in self.results:
+            for interval in result.intervals:
+                rows = getattr(interval, name)
+                named = rows if record else dict(zip(result.metrics, rows, strict=True))
+                groups.append(((result.scheme, interval.end_s), named))
+        return labelled(record, {"scheme": str, "end_s": float}, groups)
 
     def to_arrow(self, table: str = "results") -> pyarrow.Table:
         """Return a pyarrow Table: ``results`` has a row for each scheme.
 
         The lists of a result have the rows of each scheme one after the other: ``ops``, ``streams``, ``wear``,
-        ``intervals``, ``faults``, ``regions``, ``disks``, and the figures ``metrics`` and ``controller``.
+        ``intervals``, ``faults``, ``regions``, ``disks``, and the figures ``metrics`` and ``controller``. The lists of
+        each interval are ``intervals.ops``, ``intervals.disks`` and ``intervals.metrics``; ``end_s`` is its end.
         """
         return to_arrow(self._columns(table))
 

@@ -58,18 +58,20 @@ def tables(record: type[Record]) -> dict[str, type[Record] | None]:
     return found
 
 
-def numbered(record: type[Record] | None, of_schemes: list[tuple[str, Any]]) -> Columns:
-    """Return the rows of all schemes in turn, with the scheme's name in the first column.
+def labelled(record: type[Record] | None, heads: dict[str, type], groups: list[tuple[tuple[Any, ...], Any]]) -> Columns:
+    """Return the rows of all groups in turn; the first columns, ``heads``, have the labels of each row's group.
 
     Without a record the rows are figures by name, in the columns ``metric`` and ``value``.
     """
+    before = {
+        head: (kind, [labels[at] for labels, rows in groups for _ in rows])
+        for at, (head, kind) in enumerate(heads.items())
+    }
     if record is None:
-        figures = [(scheme, *figure) for scheme, rows in of_schemes for figure in rows.items()]
-        names, metrics, values = zip(*figures, strict=True) if figures else ((), (), ())
-        return {"scheme": (str, list(names)), "metric": (str, list(metrics)), "value": (float, list(values))}
-    found = columns(record, [row for _, rows in of_schemes for row in rows])
-    schemes = [scheme for scheme, rows in of_schemes for _ in rows]
-    return {"scheme": (str, schemes)} | found
+        figures = [figure for _, rows in groups for figure in rows.items()]
+        names, values = [name for name, _ in figures], [value for _, value in figures]
+        return {**before, "metric": (str, names), "value": (float, values)}
+    return before | columns(record, [row for _, rows in groups for row in rows])
 
 
 def to_arrow(columns: Columns) -> pyarrow.Table:

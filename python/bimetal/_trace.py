@@ -208,6 +208,10 @@ class Trace:
             raise TraceError(f"`sample` is {sample}: a rate is a number above 0 and at most 1")
         return Profile._from_dict(json.loads(self._requests.profile(curve_points, sample)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle its requests and name: another process gets a trace in memory, without files and warnings."""
+        return _restored, (self.to_arrays(), self.facts.name, self._origin)
+
     def __len__(self) -> int:
         """Return the number of requests."""
         return len(self._requests)
@@ -221,6 +225,12 @@ def call(function: str, *arguments: object, **options: object) -> str:
     """Return the source text of a call, without options that are ``None``."""
     given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
     return f"{function}({', '.join([*map(repr, arguments), *given])})"
+
+
+def _restored(arrays: Arrays, name: str, origin: str) -> Trace:
+    trace = Trace.from_arrays(**arrays, name=name)
+    trace._origin = origin
+    return trace
 
 
 def _limit(limit: int | None) -> int | None:
@@ -296,9 +306,19 @@ def _operations(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _columnar(frame: Any) -> Any:
     """Return an object with columns by name: a stream becomes a table."""
+    if isinstance(frame, str | os.PathLike):
+        raise TraceError(f"{os.fspath(frame)!r} is not a frame; hint: `Trace.open` reads files")
+    if hasattr(frame, "collect") and not hasattr(frame, "to_numpy"):
+        raise TraceError(f"a {type(frame).__name__} has no values yet; hint: pass `frame.collect()`")
     # A record batch's columns lack some methods of a table's columns.
     is_stream = hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__getitem__")
-    return _arrow_table(frame) if is_stream or hasattr(frame, "__arrow_c_array__") else frame
+    if is_stream or hasattr(frame, "__arrow_c_array__"):
+        return _arrow_table(frame)
+    if not hasattr(frame, "__getitem__"):
+        raise TraceError(
+            f"a {type(frame).__name__} has no columns; a frame is a DataFrame, a table or a mapping of arrays"
+        )
+    return frame
 
 
 def _names(frame: Any) -> list[Any] | None:
@@ -334,18 +354,20 @@ def _from_named(frame: Any, columns: Mapping[str, str] | str | None, time_unit: 
 
 def _time_unit(column: Any) -> str | None:
     """Return the unit to which a column of dates or durations is converted, or ``None`` for other columns."""
-    kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
-    return "ns" if kind.startswith(("datetime", "timedelta", "timestamp", "duration")) else None
+    return "ns" if _kind(column).startswith(("datetime", "timedelta", "timestamp", "duration")) else None
+
+
+def _kind(column: Any) -> str:
+    """Return the name of the type of a column's values."""
+    return str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
 
 
 def _cells(name: str, column: Any) -> npt.NDArray[Any] | tuple[list[str], npt.NDArray[np.uint64]]:
     """Return the cells of a column: numbers of 64 bits, or distinct words and for each row the index of its word."""
     import numpy as np
 
-    if getattr(getattr(column, "dt", None), "tz", None) is not None:
-        column = column.dt.tz_convert(None)
     _refuse_masked(name, column)
-    array = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    array = _values(name, column)
     if array.ndim != 1:
         raise TraceError(f"`{name}` has {array.ndim} dimensions; a column has one")
     kind = array.dtype.kind
@@ -377,12 +399,21 @@ def _missing(array: npt.NDArray[Any]) -> list[bool]:
 
 def _frame_column(frame: Any, name: str) -> npt.NDArray[Any]:
     """Return a column of a frame or mapping."""
-    import numpy as np
-
     try:
         column = frame[name]
     except Exception as error:  # Each library has an exception of its own for this.
         raise TraceError(f"the frame has no column `{name}`{_known(frame)}") from error
+    return _values(name, column)
+
+
+def _values(name: str, column: Any) -> npt.NDArray[Any]:
+    """Return the values of a column; times with a time zone in UTC."""
+    import numpy as np
+
+    if _kind(column).startswith("time") and _time_unit(column) is None:
+        raise TraceError(f"`{name}` has times of day; it holds dates, durations or numbers")
+    if getattr(getattr(column, "dt", None), "tz", None) is not None:
+        column = column.dt.tz_convert(None)
     return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
 
 

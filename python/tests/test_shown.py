@@ -55,8 +55,23 @@ def test_other_tables_have_rows_of_each_scheme(compared: bimetal.Comparison, nam
     assert compared.to_pandas(name).columns.tolist() == table.column_names
 
 
+def test_lists_of_each_interval_are_tables(replayed: bimetal.Replay) -> None:
+    intervals = replayed.result.intervals
+    ops = replayed.to_arrow("intervals.ops")
+    assert ops.column_names[:3] == ["scheme", "end_s", "region"]
+    for column in ("read", "program_bytes"):
+        expected = [getattr(row, column) for interval in intervals for row in interval.ops]
+        assert ops[column].to_pylist() == expected
+    metrics = replayed.to_pandas("intervals.metrics")
+    assert metrics["end_s"].unique().tolist() == [interval.end_s for interval in intervals]
+    name, values = next(iter(metrics.groupby("metric", sort=False)["value"]))
+    at = list(replayed.result.metrics).index(str(name))
+    assert values.tolist() == [interval.metrics[at] for interval in intervals]
+    assert len(replayed.to_arrow("intervals.disks")) == 0
+
+
 def test_an_unknown_table_is_refused(compared: bimetal.Comparison) -> None:
-    with pytest.raises(ValueError, match="there is no table 'nonsense'; there are: results, ops"):
+    with pytest.raises(ValueError, match=r"there is no table 'nonsense'; there are: results, ops.*intervals\.metrics"):
         compared.to_arrow("nonsense")
 
 

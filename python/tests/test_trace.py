@@ -1,6 +1,8 @@
 """Traces from files, arrays and frames."""
 
 import gzip
+import pickle
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -221,6 +223,41 @@ def test_any_arrow_stream_is_a_frame() -> None:
             return table.__arrow_c_stream__(requested_schema)
 
     assert bimetal.Trace.from_frame(Stream()).facts == arrays(name="frame").facts
+
+
+OF_DAY = {"op": ["r", "w", "r"], "lba": SECTOR, "sectors": SECTORS}
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        ("x.csv", "'x.csv' is not a frame; hint: `Trace.open` reads files"),
+        (pl.LazyFrame({"time_ns": TIME}), "a LazyFrame has no values yet; hint: pass `frame.collect()`"),
+        (3, "a int has no columns; a frame is a DataFrame, a table or a mapping of arrays"),
+        (pa.table({"time_us": pa.array(TIME, "time64[ns]")} | OF_DAY), "`time_us` has times of day"),
+        (pl.DataFrame({"time_us": pl.Series(TIME).cast(pl.Time)} | OF_DAY), "`time_us` has times of day"),
+    ],
+)
+def test_what_is_no_frame_is_refused_with_the_way_to_one(frame: object, message: str) -> None:
+    with pytest.raises(bimetal.TraceError, match="^" + re.escape(message)):
+        bimetal.Trace.from_frame(frame)
+
+
+def test_a_trace_goes_to_another_process() -> None:
+    for trace in (bimetal.Trace.generate("kv-cache", set={"requests": 400}), bimetal.Trace.sample(limit=9)):
+        again = pickle.loads(pickle.dumps(trace))
+        assert again.facts.name == trace.facts.name
+        expected, found = dict[str, Any](trace.to_arrays()), dict[str, Any](again.to_arrays())
+        assert list(found) == list(expected)
+        assert all(np.array_equal(found[name], column) for name, column in expected.items())
+
+
+def test_times_with_a_zone_are_those_of_utc() -> None:
+    times = pd.to_datetime(["2026-03-29 00:30", "2026-03-29 03:30"]).tz_localize("Europe/Berlin")
+    columns = {"op": ["r", "w"], "sector": SECTOR[:2], "sectors": SECTORS[:2]}
+    frames = [pd.DataFrame({name: times} | columns) for name in ("time_ns", "time")]
+    for frame in (*frames, pl.from_pandas(frames[0]), pa.Table.from_pandas(frames[1])):
+        assert bimetal.Trace.from_frame(frame).facts.duration_s == 2 * 3600
 
 
 def test_dates_of_a_frame_are_times() -> None:
