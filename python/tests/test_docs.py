@@ -49,4 +49,4 @@ def test_experiments_are_those_of_the_reproduction() -> None:
             before = known[experiment["paper"], claim["figure"], claim["claim"], claim["stand_in"]]
             assert (before["measured"], before["expected"]) == (claim["default"], claim["expected"])
             assert before["verdict"] != claim["verdict"]
-    assert all(part in page for part in program["coverage"](experiments))
+    assert program["coverage"](experiments) in page

@@ -77,7 +77,15 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("opfcl", &[("period", "50"), ("sequential_unit", "0"), ("segment_bytes", "4KiB")]),
     ("opfcl", &[("period", "300"), ("period_unit", "pages"), ("resize_pages", "1"), ("curve_keep", "0.5")]),
     ("opfcl", &[("period", "100"), ("sequential_unit", "512"), ("keep_clean", "true")]),
-    ("opfcl", &[("period", "20"), ("sequential_unit", "12KiB"), ("initial_read_percent", "100")]),
+    (
+        "opfcl",
+        &[
+            ("period", "20"),
+            ("sequential_unit", "12KiB"),
+            ("sequential_rule", "as_long"),
+            ("initial_read_percent", "100"),
+        ],
+    ),
     ("opfcl", &[("period", "200"), ("curve", "sampled"), ("sample_rate", "0.2"), ("sequential_unit", "1GiB")]),
     // A cache that is full of data to the last block; groups of one page and of a sixteenth.
     (

@@ -226,7 +226,9 @@ fn every_parameter_acts() {
     let mut state = 8;
     let streams = (0..300).map(|index| request(Op::Read, below(&mut state, 1000) * PAGE + index % 3 * 32, 32));
     let mut requests = mixture(40_000, 0.4, FLASH_PAGES, FLASH_PAGES, 7);
-    requests.extend(streams.flat_map(|first| [first, Request { sector: first.end(), sectors: 300, ..first }]));
+    // Streams as long as the sequential unit, and longer ones.
+    let streams = streams.zip([224, 300].into_iter().cycle());
+    requests.extend(streams.flat_map(|(first, sectors)| [first, Request { sector: first.end(), sectors, ..first }]));
     requests.extend(mixture(10_000, 0.1, FLASH_PAGES, 2 * FLASH_PAGES, 9));
     // Pages that are read and written.
     let settings = [("requests", "40000"), ("span", "32MiB"), ("theta", "0.9"), ("read_share", "0.5")];
@@ -264,6 +266,7 @@ fn every_parameter_acts() {
                 "victim" => ("fifo", "greedy"),
                 "resize_pages" => ("1", "128"),
                 "sequential_unit" => ("128KiB", "4KiB"),
+                "sequential_rule" => ("longer", "as_long"),
                 "destage_group" => ("1", "64"),
                 "keep_clean" | "summary_pages" | "checkpoint" => ("false", "true"),
                 "gc_free_percent" => ("1", "10"),

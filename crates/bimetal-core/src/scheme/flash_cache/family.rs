@@ -1,7 +1,8 @@
 //! The family of flash caches: OP-FCL and its two baselines (Oh, Choi, Lee, Noh, FAST 2012, section 6).
 
 use super::{
-    CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit, READ_LIMIT, Rates, ReadHits, SPARE, WRITE_LIMIT,
+    CacheSettings, Curve, FlashCache, Partitioning, PeriodUnit, READ_LIMIT, Rates, ReadHits, SPARE, SequentialRule,
+    WRITE_LIMIT,
 };
 use crate::model::cleaning::VictimUtilisation;
 use crate::scheme::presets::presets;
@@ -16,7 +17,7 @@ const SHARED: SchemeSpec = SchemeSpec {
     regions: Regions::FlashOverDisk,
     parameters: Family::specs,
     adapts: &[],
-    version: 6,
+    version: 7,
 };
 
 presets! {
@@ -94,6 +95,9 @@ crate::parameters! {
         pub period_unit: PeriodUnit = PeriodUnit::Requests;
         /// Length beyond which consecutive requests bypass the cache; 0: never.
         pub sequential_unit: ByteSize = ByteSize(128 << 10);
+        /// Whether consecutive requests as long as the unit bypass the cache, too, as in the authors' program, or only
+        /// longer ones, as in the paper.
+        pub sequential_rule: SequentialRule = SequentialRule::Longer;
         /// Largest number of dirty pages that are destaged together; less on a small device.
         pub destage_group: u32 = 128, in 1..=256;
         /// Blocks of a die that garbage collection keeps erased, in percent, and at least one.
@@ -110,6 +114,7 @@ impl Family {
         CacheSettings {
             cache_percent,
             sequential_unit: self.sequential_unit,
+            sequential_rule: self.sequential_rule,
             destage_group: self.destage_group,
             gc_free_percent: self.gc_free_percent,
             summary_pages: self.summary_pages,

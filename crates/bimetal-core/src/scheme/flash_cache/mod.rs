@@ -35,6 +35,7 @@ use std::ops::RangeInclusive;
 use arrayvec::ArrayVec;
 use serde::{Deserialize, Serialize};
 
+pub use detector::SequentialRule;
 pub use settings::{CacheSettings, Partitioning, PeriodUnit};
 pub use tracker::{Curve, Rates, ReadHits};
 
@@ -199,7 +200,7 @@ impl FlashCache {
             }
         };
         Ok(Self {
-            detector: SequentialDetector::new(settings.sequential_unit.0),
+            detector: SequentialDetector::new(settings.sequential_unit, settings.sequential_rule)?,
             replacer: Replacer::new(most, settings.partition.is_none()),
             capacity,
             mapping,

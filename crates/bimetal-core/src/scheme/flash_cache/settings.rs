@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::detector::SequentialRule;
 use super::tracker::{Rates, ReadHits};
 use crate::model::cleaning::VictimUtilisation;
 use crate::units::ByteSize;
@@ -23,6 +24,8 @@ pub struct CacheSettings {
     pub cache_percent: f64,
     /// Length beyond which a stream of requests is sequential; 0: never.
     pub sequential_unit: ByteSize,
+    /// Whether a stream of just that length is sequential.
+    pub sequential_rule: SequentialRule,
     /// Largest number of dirty pages that are destaged together.
     pub destage_group: u32,
     /// Blocks of a die that collection keeps erased, in percent.
