@@ -73,10 +73,17 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     drop(old);
     let copied = with_unit(SIZES, (sectors * SECTOR_BYTES) as f64);
     inform(&format!("{store}: {}; {copied} copied", create::summary(&device)));
-    let is_gone =
-        replace::remove(&larger, &contents).map_err(|error| failed("the old files cannot be removed", error))?;
+    let is_gone = replace::retire(&larger, &place, &contents).map_err(|error| {
+        let rest = larger.display();
+        Failure::failed(format!(
+            "{store}: it has grown, but the old store in {rest} cannot be removed: {error}; hint: remove that directory"
+        ))
+    })?;
     if !is_gone {
-        inform(&format!("note: other files that were in {store} are in {} now", larger.display()));
+        inform(&format!(
+            "note: some files that were in {store} and are not of the store are in {} now",
+            larger.display()
+        ));
     }
     Ok(())
 }

@@ -38,21 +38,26 @@ pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     File::open(parent)?.sync_all()
 }
 
-/// Removes the files of a store from its directory, and the directory if it contains nothing else. Returns whether it
-/// was removed.
+/// Removes the files of the old store after the exchange, moves other files of its directory `old` to that of the new
+/// store, and removes `old`. A file whose name `new` has, or that cannot move, stays, and so does `old`: then this returns
+/// `false`.
 ///
 /// # Errors
-/// A file cannot be removed.
-pub fn remove(directory: &Path, contents: &Contents) -> io::Result<bool> {
+/// A file of the old store cannot be removed.
+pub fn retire(old: &Path, new: &Path, contents: &Contents) -> io::Result<bool> {
     let regions = contents.regions.iter().chain(&contents.disk).map(String::as_str);
     // The superblock first, so that the rest after a crash is not a store.
     for name in [SUPERBLOCK, JOURNAL, MAP, SUMS].into_iter().chain(CHECKPOINTS).chain(regions) {
-        match fs::remove_file(directory.join(name)) {
+        match fs::remove_file(old.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }
-    Ok(fs::remove_dir(directory).is_ok())
+    for other in fs::read_dir(old)? {
+        let other = other?;
+        let _ = renameat_with(CWD, other.path(), CWD, new.join(other.file_name()), RenameFlags::NOREPLACE);
+    }
+    Ok(fs::remove_dir(old).is_ok())
 }
 
 #[cfg(test)]
@@ -68,15 +73,20 @@ mod tests {
             fs::write(directory.join(SUPERBLOCK), text).unwrap();
         }
         fs::write(one.join("notes"), "kept").unwrap();
+        fs::write(one.join("list"), "old").unwrap();
+        fs::write(other.join("list"), "new").unwrap();
         exchange(&one, &other).unwrap();
-        let read = |directory: &Path| fs::read_to_string(directory.join(SUPERBLOCK)).unwrap();
-        assert_eq!([read(&one), read(&other)], ["2", "1"]);
+        let read = |path: &Path| fs::read_to_string(path).unwrap();
+        assert_eq!([&one, &other].map(|directory| read(&directory.join(SUPERBLOCK))), ["2", "1"]);
         let device = bimetal_core::device::preset("bare-dies").unwrap();
         let contents = Contents { regions: vec!["region0.flash".into()], disk: None, sparse: true, device };
-        assert!(
-            !remove(&other, &contents).unwrap() && other.join("notes").exists() && !other.join(SUPERBLOCK).exists()
-        );
-        assert!(remove(&one, &contents).unwrap() && !one.exists());
+        assert!(!retire(&other, &one, &contents).unwrap(), "it has a file whose name is taken");
+        assert_eq!(["notes", "list"].map(|name| read(&one.join(name))), ["kept", "new"]);
+        assert!(!other.join(SUPERBLOCK).exists() && read(&other.join("list")) == "old");
+        fs::remove_file(other.join("list")).unwrap();
+        assert!(retire(&other, &one, &contents).unwrap() && !other.exists() && one.join(SUPERBLOCK).exists());
         assert!(exchange(&one, &other).is_err());
+        fs::create_dir_all(other.join(JOURNAL)).unwrap();
+        assert!(retire(&other, &one, &contents).is_err(), "not a file");
     }
 }
