@@ -52,6 +52,9 @@ pub fn write(trace: &Trace, path: &Path, target: &TargetArgs) -> Result<(), Fail
     };
     let requests = crate::number::thousands(trace.requests.len() as u64);
     let size = crate::number::with_unit(crate::number::SIZES, bytes.len() as f64);
+    if let Some(warning) = writer.warning(trace) {
+        warn(&warning);
+    }
     crate::inform(&format!("{requests} requests written to {shown} as `{}` ({size})", writer.format));
     Ok(())
 }

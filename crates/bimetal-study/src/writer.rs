@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use bimetal_core::request::Op;
+use bimetal_core::request::{Op, Request};
 use bimetal_core::trace::{Trace, TraceError, encode_bimetal, encode_midas, encode_msr, encode_spc};
+
+use crate::number::thousands;
 
 /// A format that can be written.
 #[derive(Debug)]
@@ -14,14 +16,32 @@ pub struct Writer {
     pub extensions: &'static [&'static str],
     /// Encodes a whole trace.
     pub encode: fn(&Trace) -> Result<Vec<u8>, TraceError>,
+    /// Unit of its times, in nanoseconds: finer times are cut off.
+    pub time_unit_ns: u64,
+}
+
+impl Writer {
+    /// A warning about times that the format cannot express exactly.
+    pub fn warning(&self, trace: &Trace) -> Option<String> {
+        let time_ns = |request: &Request| trace.origin_ns.saturating_add(request.arrival_ns);
+        let is_cut = |request: &&Request| !time_ns(request).is_multiple_of(self.time_unit_ns);
+        let (cut, of) = (trace.requests.iter().filter(is_cut).count(), trace.requests.len());
+        (cut > 0).then(|| {
+            let [cut, of] = [cut, of].map(|requests| thousands(requests as u64));
+            format!(
+                "the times of {cut} of {of} requests are cut off to {} ns, the unit of `{}`",
+                self.time_unit_ns, self.format
+            )
+        })
+    }
 }
 
 /// Every format that can be written.
 pub static WRITERS: &[Writer] = &[
-    Writer { format: "bimetal", extensions: &[], encode: |trace| Ok(encode_bimetal(trace)) },
-    Writer { format: "spc", extensions: &[], encode: encode_spc },
-    Writer { format: "msr", extensions: &["csv"], encode: encode_msr },
-    Writer { format: "midas", extensions: &[], encode: encode_midas },
+    Writer { format: "bimetal", extensions: &[], encode: |trace| Ok(encode_bimetal(trace)), time_unit_ns: 1 },
+    Writer { format: "spc", extensions: &[], encode: encode_spc, time_unit_ns: 1 },
+    Writer { format: "msr", extensions: &["csv"], encode: encode_msr, time_unit_ns: 100 },
+    Writer { format: "midas", extensions: &[], encode: encode_midas, time_unit_ns: 1 },
 ];
 
 /// Extensions of compressed files, and the programs that make them. Traces are read from such files, but not written.
@@ -93,6 +113,17 @@ mod tests {
         let compressed = choose(Some("msr"), Path::new("x.csv.gz")).unwrap_err();
         assert!(compressed.contains("`gzip x.csv`"), "{compressed}");
         assert!(choose(Some("csv"), Path::new("x.spc")).unwrap_err().contains("spc"));
+    }
+
+    #[test]
+    fn times_finer_than_the_unit_of_a_format_are_a_warning() {
+        let mut trace = limited(crate::sample::open().unwrap(), 10);
+        (0..).zip(&mut trace.requests).for_each(|(index, request)| request.arrival_ns = index * 50);
+        trace.origin_ns = 0;
+        for writer in WRITERS {
+            let expected = "the times of 5 of 10 requests are cut off to 100 ns, the unit of `msr`";
+            assert_eq!(writer.warning(&trace).as_deref(), (writer.format == "msr").then_some(expected));
+        }
     }
 
     #[test]

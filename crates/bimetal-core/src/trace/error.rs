@@ -182,7 +182,7 @@ impl super::Input<'_> {
         let mut error = TraceError::new(fault.kind, self.name, fault.what).at(place);
         error.detail.field = fault.field;
         error.detail.text = fault.text;
-        let mut hint = format!("a `{}` record is `{}`", self.format.name, self.format.layout);
+        let mut hint = format!("a record of `{}` is: {}", self.format.name, self.format.layout);
         if self.options.format.is_none() {
             hint.push_str("; if the file has another format, name it with `--format`");
         }

@@ -224,7 +224,16 @@ impl<T> Mapping<T> {
             device,
         })
     }
+
+    /// Whether the name of the time column, or `--columns`, has another unit than `said`.
+    pub(super) fn contradicts(&self, said: Option<TimeUnit>) -> bool {
+        self.time.as_ref().zip(said).is_some_and(|((_, own), said)| *own != said)
+    }
 }
+
+/// The error of a time unit that the columns contradict.
+pub(super) const OTHER_UNIT: &str =
+    "the times have another unit by the name of their column or `--columns`: leave `--time-unit` out";
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use super::NO_TIME;
 use crate::trace::detect::{Likeness, Sample};
 use crate::trace::error::{ErrorKind, TraceError};
 use crate::trace::lines::{self, Lines};
-use crate::trace::roles::{self, Columns, Mapping};
+use crate::trace::roles::{self, Columns, Mapping, OTHER_UNIT};
 use crate::trace::time_unit::TimeUnit;
 use crate::trace::{Format, Input, Place, Shared, Trace};
 
@@ -102,7 +102,8 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         Some(_) if !has_header => Err("the columns have names and the file has no header".to_owned()),
         columns => of_header(first, delimiter, columns, unit),
     };
-    let mapping = mapping.map_err(|what| {
+    let agrees = |mapping: Mapping<usize>| if mapping.contradicts(unit) { Err(OTHER_UNIT.into()) } else { Ok(mapping) };
+    let mapping = mapping.and_then(agrees).map_err(|what| {
         let by_position = "name the columns with `--columns`, such as `time:ms,op,offset:bytes,size:bytes`";
         let hint = if has_header { HEADER_HINT } else { by_position };
         input.error(ErrorKind::Field, what).at(Place::Line(number)).with_hint(hint)
@@ -206,6 +207,13 @@ mod tests {
         }
         let seconds = Options { time_unit: Some(TimeUnit::Seconds), ..Options::default() };
         assert!(trace::decode("t", b"timestamp,op,offset,size\n1,r,0,512\n2,r,0,512\n", &seconds).is_ok());
+        assert!(trace::decode("t", b"time_s,op,offset,size\n1,r,0,512\n2,r,0,512\n", &seconds).is_ok());
+        let columns = Some("time:ms,op,offset,size".parse().unwrap());
+        for (text, columns) in [("time_ms,op,offset,size\n1,r,0,512\n", None), ("1,r,0,512\n", columns)] {
+            let options = Options { columns, format: Some(&FORMAT), ..seconds.clone() };
+            let error = trace::decode("t", text.as_bytes(), &options).unwrap_err();
+            assert!(error.to_string().contains("leave `--time-unit` out"), "{error}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::trace::collect::Row;
 use crate::trace::detect::{self, Likeness, Sample};
 use crate::trace::error::{ErrorKind, Fault, Parsed, TraceError};
 use crate::trace::lines;
-use crate::trace::roles::{self, Columns, Mapping};
+use crate::trace::roles::{self, Columns, Mapping, OTHER_UNIT};
 use crate::trace::time_unit::TimeUnit;
 use crate::trace::{Format, Input, Shared, Trace};
 
@@ -70,7 +70,13 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let (columns, unit, mut mapping) = (input.options.columns.as_ref(), input.options.time_unit, None);
-    let mut collector = lines::decode(input, "", |line| row(line, &mut mapping, columns, unit))?;
+    let mut collector = lines::decode(input, "", |line| {
+        let row = row(line, &mut mapping, columns, unit)?;
+        match &mapping {
+            Some(mapping) if mapping.contradicts(unit) => Err(Fault::field(ErrorKind::Field, "", OTHER_UNIT, line)),
+            _ => Ok(row),
+        }
+    })?;
     if columns.is_none() && mapping.is_some_and(|mapping| mapping.time.is_none()) {
         collector.warn(NO_TIME.to_owned());
     }
@@ -112,5 +118,8 @@ mod tests {
         let unnamed =
             trace::decode("t", b"{\"ts\": 1, \"rw\": \"r\", \"lba\": 8, \"bytes\": 512}\n", &Options::default());
         assert!(unnamed.unwrap_err().to_string().contains("`--time-unit`"));
+        let seconds = Options { time_unit: Some(TimeUnit::Seconds), ..Options::default() };
+        let other = trace::decode("t", LINES.as_bytes(), &seconds).unwrap_err();
+        assert!(other.to_string().contains("leave `--time-unit` out"), "{other}");
     }
 }

@@ -6,7 +6,7 @@
 use super::{NO_TIME, SYNTAX_HINT};
 use crate::trace::collect::Collector;
 use crate::trace::error::{ErrorKind, Fault, TraceError};
-use crate::trace::roles::{self, Mapping, Role};
+use crate::trace::roles::{self, Mapping, OTHER_UNIT, Role};
 use crate::trace::time_unit::TimeUnit;
 use crate::trace::{Input, Place, Trace};
 
@@ -130,7 +130,8 @@ fn mapping(input: &Input<'_>, columns: &[TableColumn<'_>]) -> Result<Mapping<usi
         }
         *role = Role::Time(Some(own));
     }
-    Mapping::of(roles, options.time_unit)
+    let mapping = Mapping::of(roles, options.time_unit)?;
+    if mapping.contradicts(options.time_unit) { Err(OTHER_UNIT.into()) } else { Ok(mapping) }
 }
 
 #[cfg(test)]
@@ -206,6 +207,7 @@ mod tests {
                 "`time` is of a type with times in `ns`, not in `ms`",
             ),
             (typed, "", Some(TimeUnit::Seconds), "`time` is of a type with times in `ns`, not in `s`"),
+            (plain("time_ms"), "", Some(TimeUnit::Seconds), OTHER_UNIT),
         ] {
             let error = read(names, &ROWS, columns, unit).unwrap_err().to_string();
             assert!(error.starts_with(&format!("t: {what}")) && error.contains("hint: "), "{error}");
