@@ -27,7 +27,7 @@ def chips() -> list[Chip]:
 
 
 def drives() -> list[Drive]:
-    """Every hard disk."""
+    """Every hard disk, for flash caches over disks. SSDs to buy, as in ``advise(drives=...)``, are not among them."""
     return _items(Drive, _core.drives())
 
 

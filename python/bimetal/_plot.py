@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bimetal._errors import SettingError
@@ -29,6 +29,11 @@ _WIDE = 12
 _LABELS_MAX = 90
 #: A budget beyond this multiple of the most expensive device is not drawn.
 _FAR = 1.5
+
+#: Behind the unit of lives, if any is.
+_EXTRAPOLATED = ", extrapolated from less than one overwrite"
+#: In a diagram of responses without a point.
+_NONE = "every device falls behind"
 
 #: Place of a legend that would cover the plot.
 _OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
@@ -140,8 +145,8 @@ def _lives(ax: Any, results: Sequence[Result]) -> None:
     unit, size = _unit(LIVES, years)
     # The table marks it in the same way.
     short = any(result.lifetime_overwrites < 1 and result.lifetime_years is not None for result in results)
-    extrapolated = ", extrapolated from less than one overwrite" if short else ""
-    _bars(ax, [None if life is None else life / size for life in years], f"life ({unit}){extrapolated}")
+    label = f"life ({unit}{_EXTRAPOLATED if short else ''})"
+    _bars(ax, [None if life is None else life / size for life in years], label)
 
 
 def _costs(ax: Any, results: Sequence[Result]) -> None:
@@ -235,9 +240,9 @@ def _place(place: float | str) -> str:
 
 
 def sweep(
-    rows: Sequence[SweepRow], best: Sequence[SweepRow], figure: str, ax: matplotlib.axes.Axes | None
+    rows: Sequence[SweepRow], best: Mapping[str, SweepRow], figure: str, ax: matplotlib.axes.Axes | None
 ) -> matplotlib.axes.Axes:
-    """Draw cost against a figure, a colour for each scheme, and a line along the best points."""
+    """Draw cost against a figure, a colour for each scheme, and a line along the best points, by their names."""
 
     def of(figures: SweepFigures) -> float | None:
         if figure == "life":
@@ -251,14 +256,23 @@ def sweep(
 
     unit, size = _unit(LIVES if figure == "life" else TIMES, [value for _, value in places(rows)])
     ax = _axes(ax)
-    line = sorted(places(best))
+    line = sorted(places(best.values()))
     ax.step([cost for cost, _ in line], [value / size for _, value in line], "k-", where="post", lw=1, label="the best")
     for scheme in dict.fromkeys(row.point.scheme for row in rows):
         own = places(row for row in rows if row.point.scheme == scheme)
         if own:
             ax.plot([cost for cost, _ in own], [value / size for _, value in own], "o", label=scheme)
+    for name, row in best.items():
+        for cost, value in places([row]):
+            # Above the point: the line leaves it to the right or downwards.
+            ax.annotate(
+                name, (cost, value / size), (3, 4), textcoords="offset points", fontsize="x-small", parse_math=False
+            )
     ax.set_xlabel("cost (USD)")
-    ax.set_ylabel(f"{SWEPT[figure]} ({unit})")
+    short = figure == "life" and any(row.figures and row.figures.lifetime_overwrites < 1 for row in rows)
+    ax.set_ylabel(f"{SWEPT[figure]} ({unit}{_EXTRAPOLATED if short else ''})")
+    if not places(rows):
+        ax.text(0.5, 0.5, _NONE, ha="center", transform=ax.transAxes)
     ax.set_title(f"{rows[0].point.trace.name}, {rows[0].point.replay.arrivals}", parse_math=False)
     ax.legend(**_OUTSIDE)
     return ax
@@ -302,6 +316,6 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
     ax.set_ylabel(f"{words} ({unit})")
     ax.set_title(f"{of.trace.name}, {of.replay.arrivals}", parse_math=False)
     if not times:
-        ax.text(0.5, 0.5, "every device falls behind", ha="center", transform=ax.transAxes)
+        ax.text(0.5, 0.5, _NONE, ha="center", transform=ax.transAxes)
     ax.legend(**_OUTSIDE)
     return ax

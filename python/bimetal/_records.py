@@ -1287,6 +1287,8 @@ class SweepFigures(Record):
     #: Years of 365.25 days until the first region is worn out, at the write rate of the trace, whatever the speed of
     #: the replay; ``None`` also if the trace has no duration.
     lifetime_years: float | None
+    #: How many times the host wrote the logical capacity in the measured passes. Lives are extrapolated from it.
+    lifetime_overwrites: float
     #: The regions.
     regions: tuple[RegionRow, ...]
     #: Wear of the regions. Blocks that always stay in SLC mode have their own entry.

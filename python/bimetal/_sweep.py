@@ -107,7 +107,7 @@ class Sweep:
         arrivals: str | None = None,
         ax: matplotlib.axes.Axes | None = None,
     ) -> matplotlib.axes.Axes:
-        """Draw the cost of every point against its ``mean`` or ``p99`` response or its ``life``, and the best points.
+        """Draw the cost of every point against its ``mean`` or ``p99`` response or its ``life``, and name the best.
 
         If there are several traces or arrivals, choose one.
         """
@@ -124,9 +124,9 @@ class Sweep:
             points = [self.rows[group[0]].point for group in groups or self._core.groups()]
             known = ", ".join(f"{point.trace.name!r} {point.replay.arrivals!r}" for point in points)
             raise SettingError(f"choose one `trace` and its `arrivals`; there are: {known}")
-        best = set(self._core.front(("cost", figure)))
-        rows = [self.rows[at] for at in groups[0]]
-        return _plot.sweep(rows, [self.rows[at] for at in groups[0] if at in best], figure, ax)
+        front, labels = set(self._core.front(("cost", figure))), self._core.labels()
+        best = {labels[at]: self.rows[at] for at in groups[0] if at in front}
+        return _plot.sweep([self.rows[at] for at in groups[0]], best, figure, ax)
 
     def _title(self) -> str:
         done = f"{len(self.rows) - len(self.failed)} done, {len(self.failed)} failed"
@@ -141,11 +141,13 @@ class Sweep:
             assert figures is not None
             values = (figures.cost_usd, figures.response_us.mean, figures.response_us.p99, figures.lifetime_years)
             shown = ["–" if value is None else f"{value:,.4g}" for value in values]
+            if figures.lifetime_years is not None and figures.lifetime_overwrites < 1:
+                shown[-1] = f"~{shown[-1]}"
             cells.append([labels[at], point.trace.name, point.replay.arrivals, *shown])
         return ["point", "trace", "arrivals", "cost (USD)", "mean (µs)", "99 % (µs)", "life (years)"], cells
 
     def __repr__(self) -> str:
-        """Numbers of finished and failed points, and the best points."""
+        """Numbers of finished and failed points, and the best points; ``~`` marks a life of less than one overwrite."""
         return f"{self._title()}\n{text_table(self._table())}"
 
     def _repr_html_(self) -> str:

@@ -296,6 +296,10 @@ def test_rows_are_tables_fronts_and_diagrams(study: Path, tmp_path: Path) -> Non
         assert legend is not None
         assert [text.get_text() for text in legend.get_texts()] == ["the best", "pagemap", "chang"]
         assert [np.size(line.get_xdata()) for line in ax.lines[1:]] == [2, 2]
+        named = [row for row in found.front("cost", figure) if row.point.trace.name == "zipf"]
+        assert len(ax.texts) == len(named) > 0
+        # The replays of this study write less than the device holds.
+        assert ("extrapolated" in ax.get_ylabel()) == (figure == "life")
         plt.close("all")
     with pytest.raises(ValueError, match="choose one `trace`"):
         found.plot()

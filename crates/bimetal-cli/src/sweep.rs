@@ -5,6 +5,7 @@ use std::path::Path;
 #[cfg(not(feature = "parquet"))]
 use std::path::PathBuf;
 
+use bimetal_study::headline::extrapolated_remark;
 use bimetal_study::sweep::export::{Table, without_left_out};
 use bimetal_study::sweep::pareto;
 use bimetal_study::sweep::results::Results;
@@ -16,7 +17,7 @@ use bimetal_study::sweep::{label, schedule};
 use crate::args::SweepArgs;
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::number::{IN_BURSTS, LIVES, NOTHING, TIMES, common_unit, dollars, significant, thousands};
+use crate::number::{IN_BURSTS, LIVES, TIMES, common_unit, dollars, significant, thousands};
 use crate::progress::SweepBar;
 use crate::table::{bold, plain, remark, right_aligned};
 use crate::{output, warn};
@@ -181,8 +182,6 @@ fn front(rows: &[Row], group: &[usize], varying: &label::Varying) -> String {
     let row = |at: &usize| {
         let figures = figures(at)?;
         let mark = if figures.overload == Default::default() { "" } else { IN_BURSTS };
-        let lives =
-            figures.key_figures.lifetime_years.map_or_else(|| NOTHING.to_owned(), |value| significant(value / years));
         let point = &rows[*at].point;
         let mut cells = vec![varying.short(point)];
         cells.push(dollars(figures.key_figures.cost_usd));
@@ -190,7 +189,7 @@ fn front(rows: &[Row], group: &[usize], varying: &label::Varying) -> String {
             [figures.response_us.mean, figures.response_us.p99]
                 .map(|value| format!("{mark}{}", significant(value / us))),
         );
-        cells.push(lives);
+        cells.push(figures.life(years));
         Some(cells)
     };
     let heads = [
@@ -202,6 +201,8 @@ fn front(rows: &[Row], group: &[usize], varying: &label::Varying) -> String {
     ];
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     text += &plain(&right_aligned(&heads, 1), best.iter().filter_map(row).collect());
+    let extrapolated = of().filter(|figures| figures.is_extrapolated()).map(|figures| figures.lifetime_overwrites);
+    text += &extrapolated_remark(extrapolated).map(|text| remark(&text)).unwrap_or_default();
     if more > 0 {
         text += &remark(&format!("and {} more: `--html` shows all, `--csv` marks them `on_front`", points(more)));
     }

@@ -168,13 +168,13 @@ pub fn remarks(entries: &[Entry], ranking: &Ranking) -> Vec<String> {
     if holds(Overload::Bursts) {
         remarks.push(format!("{IN_BURSTS} it falls behind in bursts: most of its mean response is waiting"));
     }
-    remarks.extend(extrapolated_remark(entries));
+    let extrapolated = entries.iter().filter(|entry| entry.is_extrapolated());
+    remarks.extend(extrapolated_remark(extrapolated.map(|entry| entry.lifetime_overwrites)));
     remarks
 }
 
-/// A caveat on lifetimes of devices that were overwritten less than once. It quotes the least overwritten device.
-pub fn extrapolated_remark(entries: &[Entry]) -> Option<String> {
-    let overwrites = entries.iter().filter(|entry| entry.is_extrapolated()).map(|entry| entry.lifetime_overwrites);
+/// A caveat on lifetimes of devices that were overwritten `overwrites` times, each less than once. It quotes the least.
+pub fn extrapolated_remark(overwrites: impl Iterator<Item = f64>) -> Option<String> {
     let least = overwrites.min_by(f64::total_cmp)?;
     let shown = significant(least);
     Some(format!(

@@ -212,7 +212,7 @@ fn wear_and_cost(entries: &[Entry]) -> Vec<Plot> {
     plots.extend(KeyFigures::ALL.iter().filter(|figure| figure.shown != Shown::Details).map(|figure| {
         let (unit, size) = scale::of_figure(entries, figure);
         let mut label = labelled(figure.title, unit);
-        if figure.is_extrapolated() && headline::extrapolated_remark(entries).is_some() {
+        if figure.is_extrapolated() && entries.iter().any(Entry::is_extrapolated) {
             label += ", extrapolated";
         }
         let value = |entry: &Entry| (figure.of)(&entry.report.key_figures).map(|value| value / size);

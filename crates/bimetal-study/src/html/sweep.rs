@@ -5,9 +5,10 @@ use bimetal_core::report::{Figure, KeyFigures, Overload, Shown};
 use super::page::Page;
 use super::table::Table;
 use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
+use crate::headline::extrapolated_remark;
 use crate::number::{
-    IN_BURSTS, LIVES, NOTHING, OVERLOAD, TIMES, Units, capital, common_unit, dollars, in_unit, labelled, significant,
-    thousands, units, with_unit,
+    EXTRAPOLATED, IN_BURSTS, LIVES, NOTHING, OVERLOAD, TIMES, Units, capital, common_unit, dollars, in_unit, labelled,
+    significant, thousands, units, with_unit,
 };
 use crate::sweep::label::Varying;
 use crate::sweep::pareto::{self, Goal};
@@ -192,6 +193,8 @@ impl Group<'_> {
         if failed > 0 {
             remarks.push(format!("{failed} failed"));
         }
+        let extrapolated = self.done().filter(|(_, _, figures)| figures.is_extrapolated());
+        remarks.extend(extrapolated_remark(extrapolated.map(|(_, _, figures)| figures.lifetime_overwrites)));
         remarks
     }
 
@@ -219,10 +222,10 @@ impl Group<'_> {
             let points = self.done().filter(|(_, row, _)| row.point.scheme == *scheme);
             let point = |(_, row, figures): (usize, &Row, &Figures)| {
                 let mark = if figures.overload == Overload::Bursts { IN_BURSTS } else { "" };
-                let life = figures
-                    .key_figures
-                    .lifetime_years
-                    .map_or_else(|| NOTHING.to_owned(), |life| with_unit(LIVES, life));
+                let extrapolated = if figures.is_extrapolated() { EXTRAPOLATED } else { "" };
+                let life = figures.key_figures.lifetime_years;
+                let life =
+                    life.map_or_else(|| NOTHING.to_owned(), |life| format!("{extrapolated}{}", with_unit(LIVES, life)));
                 Some(Described {
                     x: figures.key_figures.cost_usd,
                     y: drawn.of(figures)? / scale,
@@ -314,6 +317,7 @@ fn shown(drawn: Drawn, figures: &Figures, scale: f64) -> String {
         None => NOTHING.to_owned(),
         Some(value) => match drawn {
             Drawn::Cost => dollars(value / scale),
+            Drawn::Life => figures.life(scale),
             _ => format!("{mark}{}", significant(value / scale)),
         },
     }

@@ -234,6 +234,7 @@ impl Builder<'_> {
         for figure in KeyFigures::ALL {
             self.figure(figure.name, |figures| (figure.of)(&figures.key_figures));
         }
+        self.figure("lifetime_overwrites", |figures| Some(figures.lifetime_overwrites));
         self.figure("utilisation", |figures| Some(figures.utilisation));
         self.text("bottleneck", |row| row.figures.as_ref().map(|figures| figures.bottleneck.clone()));
         self.figure("simulated_s", |figures| Some(figures.simulated_s));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::Failure;
 use super::point::Point;
 use crate::compare::{Entry, Speed};
+use crate::number::{EXTRAPOLATED, NOTHING, significant};
 
 /// The result of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -65,6 +66,8 @@ pub struct Figures {
     /// Cost, life and other key figures.
     #[serde(flatten)]
     pub key_figures: KeyFigures,
+    /// How many times the host wrote the logical capacity in the measured passes. Lives are extrapolated from it.
+    pub lifetime_overwrites: f64,
     /// The regions.
     pub regions: Vec<RegionRow>,
     /// Wear of the regions. Blocks that always stay in SLC mode have their own entry.
@@ -135,6 +138,7 @@ impl Figures {
             backlog_s: report.load.backlog_s,
             throughput_per_s: throughput.is_finite().then_some(throughput),
             key_figures: report.key_figures,
+            lifetime_overwrites: entry.lifetime_overwrites,
             regions: (entry.regions.into_iter())
                 .map(|region| RegionRow {
                     name: region.name,
@@ -153,6 +157,18 @@ impl Figures {
             notes: entry.notes,
             device,
         }
+    }
+
+    /// Whether the lifetime is known and extrapolated from less than one overwrite of the device.
+    pub fn is_extrapolated(&self) -> bool {
+        self.key_figures.lifetime_years.is_some() && self.lifetime_overwrites < 1.0
+    }
+
+    /// The life in a unit of `years` years, marked if it is extrapolated.
+    pub fn life(&self, years: f64) -> String {
+        let mark = if self.is_extrapolated() { EXTRAPOLATED } else { "" };
+        let life = self.key_figures.lifetime_years;
+        life.map_or_else(|| NOTHING.to_owned(), |life| format!("{mark}{}", significant(life / years)))
     }
 
     /// Whether the responses reflect the device, and not mainly the queue.
