@@ -25,6 +25,8 @@ SWEPT = {"mean": "mean response", "p99": "99th percentile of responses", "life":
 
 #: Above this ratio of the largest to the smallest value an axis is logarithmic.
 _WIDE = 12
+#: Points whose names fit into a legend.
+_NUMBERED_MAX = 12
 #: Letters of names that fit below an axis side by side.
 _LABELS_MAX = 90
 #: A budget beyond this multiple of the most expensive device is not drawn.
@@ -242,7 +244,7 @@ def _place(place: float | str) -> str:
 def sweep(
     rows: Sequence[SweepRow], best: Mapping[str, SweepRow], figure: str, ax: matplotlib.axes.Axes | None
 ) -> matplotlib.axes.Axes:
-    """Draw cost against a figure, a colour for each scheme, and a line along the best points, by their names."""
+    """Draw cost against a figure, a colour for each scheme, and a line along the best points, numbered by cost."""
 
     def of(figures: SweepFigures) -> float | None:
         if figure == "life":
@@ -262,13 +264,11 @@ def sweep(
         own = places(row for row in rows if row.point.scheme == scheme)
         if own:
             ax.plot([cost for cost, _ in own], [value / size for _, value in own], "o", label=scheme)
-    for name, row in best.items():
-        for cost, value in places([row]):
-            # Above the point: the line leaves it to the right or downwards.
-            ax.annotate(
-                name, (cost, value / size), (3, 4), textcoords="offset points", fontsize="x-small", parse_math=False
-            )
-    ax.set_xlabel("cost (USD)")
+    # Names at the points would cover each other.
+    shown = ((place, name) for name, row in best.items() for place in places([row]))
+    for number, ((cost, value), name) in enumerate(sorted(shown)[:_NUMBERED_MAX], 1):
+        ax.annotate(str(number), (cost, value / size), (4, 4), textcoords="offset points")
+        ax.plot([], [], " ", label=f"{number}  {name}")
     short = figure == "life" and any(row.figures and row.figures.lifetime_overwrites < 1 for row in rows)
     ax.set_ylabel(f"{SWEPT[figure]} ({unit}{_EXTRAPOLATED if short else ''})")
     if not places(rows):

@@ -107,7 +107,9 @@ class Sweep:
         arrivals: str | None = None,
         ax: matplotlib.axes.Axes | None = None,
     ) -> matplotlib.axes.Axes:
-        """Draw the cost of every point against its ``mean`` or ``p99`` response or its ``life``, and name the best.
+        """Draw the cost of every point against its ``mean`` or ``p99`` response or its ``life``.
+
+        The legend names the best points, those that nothing cheaper beats; the first twelve, if there are more.
 
         If there are several traces or arrivals, choose one.
         """

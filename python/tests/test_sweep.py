@@ -1,5 +1,6 @@
 """Sweeps: the same figures on threads, on a cluster whose workers are killed, and on the command line."""
 
+import dataclasses
 import json
 import os
 import pickle
@@ -22,6 +23,7 @@ import pytest
 from conftest import BINARY
 
 import bimetal
+from bimetal import _plot
 
 distributed = pytest.importorskip("distributed")
 
@@ -294,13 +296,22 @@ def test_rows_are_tables_fronts_and_diagrams(study: Path, tmp_path: Path) -> Non
         ax = found.plot(figure, trace="zipf")
         legend = ax.get_legend()
         assert legend is not None
-        assert [text.get_text() for text in legend.get_texts()] == ["the best", "pagemap", "chang"]
-        assert [np.size(line.get_xdata()) for line in ax.lines[1:]] == [2, 2]
+        entries = [text.get_text() for text in legend.get_texts()]
+        assert entries[:3] == ["the best", "pagemap", "chang"]
+        assert [np.size(line.get_xdata()) for line in ax.lines[1:3]] == [2, 2]
         named = [row for row in found.front("cost", figure) if row.point.trace.name == "zipf"]
-        assert len(ax.texts) == len(named) > 0
-        # The replays of this study write less than the device holds.
-        assert ("extrapolated" in ax.get_ylabel()) == (figure == "life")
+        assert (
+            [text.get_text() for text in ax.texts] == [entry[0] for entry in entries[3:]] == list("123"[: len(named)])
+        )
+        assert "extrapolated" not in ax.get_ylabel()
         plt.close("all")
+    short = [
+        dataclasses.replace(row, figures=dataclasses.replace(row.figures, lifetime_overwrites=0.5))
+        for row in found.front("cost", "life")
+        if row.figures and row.point.trace.name == "zipf"
+    ]
+    assert "extrapolated" in _plot.sweep(short, {}, "life", None).get_ylabel()
+    plt.close("all")
     with pytest.raises(ValueError, match="choose one `trace`"):
         found.plot()
     with pytest.raises(ValueError, match="there is no figure 'cost'"):
