@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bimetal_core::report::TraceFacts;
 use bimetal_core::trace::Trace;
-use bimetal_core::workload::like::{Compared, Comparison, Statistic};
+use bimetal_core::workload::like::{Compared, Statistic};
 use bimetal_core::workload::{Goal, JUDGED_REQUESTS, Judged};
 use bimetal_study::generate::{self, Like};
 use bimetal_study::prepare::Workload;
@@ -13,34 +13,10 @@ use serde::Serialize;
 use crate::args::{GenerateArgs, TraceArgs};
 use crate::failure::Failure;
 use crate::files::{Files, is_hyphen};
+use crate::generated::{Generated, GeneratedLike};
 use crate::number::{NOTHING, SIZES, TIMES, percent, significant, thousands, with_unit};
 use crate::table::{Align, bold, plain, remark};
 use crate::{convert, header, output, setup, warn};
-
-/// JSON output for a generated workload.
-#[derive(Serialize)]
-struct Generated {
-    bimetal: &'static str,
-    workload: String,
-    settings: serde_json::Map<String, serde_json::Value>,
-    seed: u64,
-    trace: TraceFacts,
-    targets: Vec<Judged>,
-}
-
-/// JSON output for a workload fitted to a trace.
-#[derive(Serialize)]
-struct GeneratedLike {
-    bimetal: &'static str,
-    like: TraceFacts,
-    settings: serde_json::Map<String, serde_json::Value>,
-    seed: u64,
-    trace: TraceFacts,
-    /// Number of values in the fitted model.
-    model_numbers: usize,
-    #[serde(flatten)]
-    comparison: Comparison,
-}
 
 /// Runs the command.
 pub fn run(args: &GenerateArgs) -> Result<(), Failure> {

@@ -18,6 +18,7 @@ mod failure;
 mod figures;
 mod files;
 mod generate;
+mod generated;
 mod header;
 mod list;
 #[cfg(live)]

@@ -41,6 +41,8 @@ const NAMES: [(&str, &str); 26] = [
     ("WearFigures", "Wear"),
     ("WorkloadItem", "Workload"),
 ];
+/// Outputs of commands that Python does not have.
+const OF_COMMANDS_ALONE: [&str; 3] = ["generate", "generate-like", "drives"];
 /// Columns of a line.
 const WIDTH: usize = 120;
 
@@ -58,7 +60,7 @@ fn definitions() -> BTreeMap<String, (Value, Value)> {
             assert!(known.is_none_or(|(known, _)| known == *definition), "two records are called {name}");
         }
     };
-    for output in OUTPUTS {
+    for output in OUTPUTS.into_iter().filter(|output| !OF_COMMANDS_ALONE.contains(&output.name)) {
         let root = Value::from((output.schema)());
         for (name, definition) in root["$defs"].as_object().into_iter().flatten() {
             add(name, definition, &root);

@@ -9,6 +9,7 @@ use bimetal_study::advise::answer::Answer;
 use bimetal_study::catalogue::{ChipItem, DeviceItem, DriveItem, FormatItem, SchemeItem, WorkloadItem};
 use bimetal_study::compare::Comparison;
 use bimetal_study::diff::Diff;
+use bimetal_study::drives::Predictions;
 use bimetal_study::sweep::export::Cell;
 use bimetal_study::sweep::row::Row;
 use schemars::generate::SchemaSettings;
@@ -16,12 +17,13 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 
 use crate::failure::Failure;
+use crate::generated::{Generated, GeneratedLike};
 use crate::profiled::Profiled;
 
 /// The output of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// Its name: that of the command; for `list`, with a hyphen and the kind.
+    /// Its name: that of the command; for `list` and `generate`, with a hyphen and the kind.
     pub name: &'static str,
     /// Its schema.
     pub schema: fn() -> Schema,
@@ -29,12 +31,15 @@ pub struct Output {
 
 /// Every output with a schema. Columns of a sweep depend on its study, so only their types are known. Lines of the file
 /// with saved results have another form.
-pub const OUTPUTS: [Output; 15] = [
+pub const OUTPUTS: [Output; 18] = [
     Output { name: "compare", schema: of::<Comparison> },
     Output { name: "replay", schema: of::<Comparison> },
     Output { name: "diff", schema: of::<Diff> },
     Output { name: "advise", schema: of::<Answer> },
     Output { name: "profile", schema: of::<Profiled> },
+    Output { name: "generate", schema: of::<Generated> },
+    Output { name: "generate-like", schema: of::<GeneratedLike> },
+    Output { name: "drives", schema: of::<Predictions> },
     Output { name: "sweep", schema: of::<Vec<BTreeMap<String, Cell<'static>>>> },
     Output { name: "sweep-results", schema: of::<Row> },
     Output { name: "paper", schema: of::<Reproduction> },

@@ -135,6 +135,15 @@ fn reproductions_are_as_their_schema_says() {
 }
 
 #[test]
+fn generated_traces_and_drives_are_as_their_schema_says() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(1000);
+    holds(&bench, "generate", &bench.json(&["generate", "kv-cache", "k.bimetal", "--set", "requests=12000"]));
+    holds(&bench, "generate-like", &bench.json(&["generate", "--like", &trace, "like.bimetal"]));
+    holds(&bench, "drives", &bench.json(&["drives", "sn770"]));
+}
+
+#[test]
 fn lists_are_as_their_schema_says() {
     let bench = Bench::new();
     for what in ["schemes", "chips", "drives", "devices", "formats", "workloads", "papers"] {

@@ -46,17 +46,17 @@ pub struct Target {
 }
 
 /// A target and its result.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// As [`Target::name`].
+    /// The quantity, with its unit.
     pub name: &'static str,
-    /// As [`Target::source`].
+    /// The paper with its section, table or figure.
     pub source: &'static str,
-    /// As [`Target::published`].
+    /// The value in the source.
     pub published: f64,
-    /// As [`Target::expected`].
+    /// The expected value for the given parameters.
     pub expected: f64,
-    /// As [`Target::goal`].
+    /// Required accuracy of the generated value.
     pub goal: Goal,
     /// The value of the generated requests; `None` if it is undefined for them.
     pub measured: Option<f64>,

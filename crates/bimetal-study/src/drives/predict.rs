@@ -14,7 +14,7 @@ use crate::number::plain;
 use crate::{StudyError, memory};
 
 /// The JSON output of `bimetal drives`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Predictions {
     /// Version of this program.
     pub bimetal: &'static str,
@@ -27,7 +27,7 @@ pub struct Predictions {
 }
 
 /// A predicted drive.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Drive {
     /// Name on the command line.
     pub name: String,

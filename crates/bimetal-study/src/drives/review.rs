@@ -8,7 +8,7 @@ use bimetal_core::units::ByteSize;
 use serde::{Deserialize, Serialize};
 
 /// A figure of a drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
     /// One stream of 1-MiB writes over an empty drive: MB/s while the cache absorbs them.
@@ -99,7 +99,7 @@ impl Figure {
 }
 
 /// Kind of source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum Mark {
     /// Measured by a reviewer.
     #[serde(rename = "M")]
@@ -120,7 +120,7 @@ impl Mark {
 }
 
 /// Role of a drive in the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Constants were fitted to it.

@@ -11,7 +11,7 @@ use crate::number::NOTHING;
 const WITHIN: f64 = 0.2;
 
 /// The verdict on a predicted figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub enum Verdict {
     /// Within 20 %.
     #[serde(rename = "within 20 %")]
@@ -36,7 +36,7 @@ impl Verdict {
 }
 
 /// A figure of a drive, predicted and measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Compared {
     /// The figure.
     pub figure: Figure,
@@ -78,7 +78,7 @@ pub fn compare(review: &Review, measured: &Measured) -> Vec<Compared> {
 }
 
 /// Accuracy over the figures of several drives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Assessment {
     /// Counted figures: those with a verdict that are not inputs.
     pub figures: usize,

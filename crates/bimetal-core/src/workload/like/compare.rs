@@ -15,7 +15,7 @@ const CACHES: [f64; 5] = [0.01, 0.03, 0.1, 0.3, 1.0];
 const WINDOW: f64 = 100.0;
 
 /// Unit of a statistic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Statistic {
     /// A share from 0 to 1, whose differences are absolute.
@@ -29,7 +29,7 @@ pub enum Statistic {
 }
 
 /// A statistic of the trace and of the generated requests.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Compared {
     /// The measured quantity.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct Compared {
 }
 
 /// Similarity of generated requests to a trace.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Number of first requests that were compared.
     pub requests: u64,
