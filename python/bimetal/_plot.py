@@ -269,7 +269,9 @@ def sweep(
     for number, ((cost, value), name) in enumerate(sorted(shown)[:_NUMBERED_MAX], 1):
         ax.annotate(str(number), (cost, value / size), (4, 4), textcoords="offset points")
         ax.plot([], [], " ", label=f"{number}  {name}")
-    short = figure == "life" and any(row.figures and row.figures.lifetime_overwrites < 1 for row in rows)
+    # A row without a life is not drawn.
+    drawn = (row.figures for row in rows if row.figures and of(row.figures) is not None)
+    short = figure == "life" and any(figures.lifetime_overwrites < 1 for figures in drawn)
     ax.set_ylabel(f"{SWEPT[figure]} ({unit}{_EXTRAPOLATED if short else ''})")
     if not places(rows):
         ax.text(0.5, 0.5, _NONE, ha="center", transform=ax.transAxes)

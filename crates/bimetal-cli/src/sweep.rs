@@ -9,7 +9,7 @@ use bimetal_study::headline::extrapolated_remark;
 use bimetal_study::sweep::export::{Table, without_left_out};
 use bimetal_study::sweep::pareto;
 use bimetal_study::sweep::results::Results;
-use bimetal_study::sweep::row::Row;
+use bimetal_study::sweep::row::{MORE_PASSES, Row};
 use bimetal_study::sweep::source::Origin;
 use bimetal_study::sweep::study::{Planned, Study};
 use bimetal_study::sweep::{label, schedule};
@@ -202,7 +202,7 @@ fn front(rows: &[Row], group: &[usize], varying: &label::Varying) -> String {
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     text += &plain(&right_aligned(&heads, 1), best.iter().filter_map(row).collect());
     let extrapolated = of().filter(|figures| figures.is_extrapolated()).map(|figures| figures.lifetime_overwrites);
-    text += &extrapolated_remark(extrapolated).map(|text| remark(&text)).unwrap_or_default();
+    text += &extrapolated_remark(extrapolated, MORE_PASSES).map(|text| remark(&text)).unwrap_or_default();
     if more > 0 {
         text += &remark(&format!("and {} more: `--html` shows all, `--csv` marks them `on_front`", points(more)));
     }

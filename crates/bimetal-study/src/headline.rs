@@ -169,16 +169,18 @@ pub fn remarks(entries: &[Entry], ranking: &Ranking) -> Vec<String> {
         remarks.push(format!("{IN_BURSTS} it falls behind in bursts: most of its mean response is waiting"));
     }
     let extrapolated = entries.iter().filter(|entry| entry.is_extrapolated());
-    remarks.extend(extrapolated_remark(extrapolated.map(|entry| entry.lifetime_overwrites)));
+    let overwrites = extrapolated.map(|entry| entry.lifetime_overwrites);
+    remarks.extend(extrapolated_remark(overwrites, "`--repeat` and `--measure`"));
     remarks
 }
 
-/// A caveat on lifetimes of devices that were overwritten `overwrites` times, each less than once. It quotes the least.
-pub fn extrapolated_remark(overwrites: impl Iterator<Item = f64>) -> Option<String> {
+/// A caveat on lifetimes of devices that were overwritten `overwrites` times, each less than once. It quotes the least,
+/// and the `options` that measure more passes.
+pub fn extrapolated_remark(overwrites: impl Iterator<Item = f64>, options: &str) -> Option<String> {
     let least = overwrites.min_by(f64::total_cmp)?;
     let shown = significant(least);
     Some(format!(
-        "{EXTRAPOLATED} life extrapolated from {shown} overwrites of the device; measure more passes with `--repeat` and `--measure`"
+        "{EXTRAPOLATED} life extrapolated from {shown} overwrites of the device; measure more passes with {options}"
     ))
 }
 

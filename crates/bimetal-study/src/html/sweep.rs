@@ -12,7 +12,7 @@ use crate::number::{
 };
 use crate::sweep::label::Varying;
 use crate::sweep::pareto::{self, Goal};
-use crate::sweep::row::{Figures, Row};
+use crate::sweep::row::{Figures, MORE_PASSES, Row};
 
 /// Name of the line that joins the points of the front.
 const FRONT: &str = "the best";
@@ -194,7 +194,8 @@ impl Group<'_> {
             remarks.push(format!("{failed} failed"));
         }
         let extrapolated = self.done().filter(|(_, _, figures)| figures.is_extrapolated());
-        remarks.extend(extrapolated_remark(extrapolated.map(|(_, _, figures)| figures.lifetime_overwrites)));
+        let overwrites = extrapolated.map(|(_, _, figures)| figures.lifetime_overwrites);
+        remarks.extend(extrapolated_remark(overwrites, MORE_PASSES));
         remarks
     }
 

@@ -35,6 +35,9 @@ pub struct Row {
     pub speed: Option<Speed>,
 }
 
+/// The settings of a study that measure more passes.
+pub const MORE_PASSES: &str = "`repeat` and `measure` in the `[replay]` of the study";
+
 /// The figures of a point. Times are in microseconds unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Figures {
