@@ -85,7 +85,8 @@ pub enum Command {
     #[cfg(live)]
     #[command(flatten)]
     Live(LiveCommand),
-    /// List schemes with their parameters, chips, drives, devices, trace formats, workloads, papers
+    /// List schemes with their parameters, chips, hard disks (`drives`), devices (including real SSDs), trace formats,
+    /// workloads, papers
     List(ListArgs),
     /// Show the JSON schema of a command's `--json` output: every field with its type and meaning
     Schema(SchemaArgs),
@@ -334,7 +335,8 @@ pub struct TargetArgs {
     override_usage = "bimetal generate [OPTIONS] WORKLOAD OUT\n       bimetal generate [OPTIONS] --like TRACE OUT"
 )]
 pub struct GenerateArgs {
-    /// Workload (see `bimetal list workloads`), unless `--like` is given, and the file to write; `-` is the standard output
+    /// Workload (see `bimetal list workloads`), unless `--like` is given, and the file to write; `-` is the standard
+    /// output
     #[arg(value_name = "WORKLOAD OUT", num_args = 1..=2, required = true)]
     pub names: Vec<String>,
     /// Instead of a workload: fit a generator to this trace, and compare the generated requests with the trace.
@@ -369,13 +371,14 @@ pub struct PaperArgs {
     /// `bimetal list papers NAME`)
     #[arg(long, value_name = "NAME=FILE", value_parser = setting)]
     pub trace: Vec<(String, String)>,
-    /// Judge the claims that any trace can decide on your own traces, each by itself, on the paper's devices scaled to the
-    /// trace; no generated trace is involved. `sample` is the built-in real trace (repeatable)
+    /// Check the papers' claims on your own traces, separately for each trace. Only claims that apply to any trace are
+    /// checked. Devices are those of the papers, scaled to the trace; no generated trace is used. `sample` is the
+    /// built-in real trace (repeatable)
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["figures", "quick", "trace"])]
     pub on: Vec<PathBuf>,
-    /// Repeat the experiments with another setting. SCHEME.KEY=VALUE: a parameter of a scheme, or a field of its device,
-    /// in replays in which the figure does not set it itself. TRACE.KEY=VALUE: a parameter of a generated trace. For
-    /// example `wlaftl.threshold_rule=cycles` or `fin1.footprint=0.8` (repeatable)
+    /// Repeat the experiments with another setting. SCHEME.KEY=VALUE: a parameter of a scheme, or a field of its
+    /// device, in replays in which the figure does not set it itself. TRACE.KEY=VALUE: a parameter of a generated
+    /// trace. For example `wlaftl.threshold_rule=cycles` or `fin1.footprint=0.8` (repeatable)
     #[arg(long, value_name = "OF.KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     /// How many replays run at once; by default as many as there are processors
@@ -401,7 +404,7 @@ impl PaperArgs {
 
 #[derive(Debug, Args)]
 pub struct DrivesArgs {
-    /// Drives, by name or part of a name: `wd-sn550` for `wd-sn550-500gb` and `wd-sn550-1tb`; by default all drives
+    /// SSDs, by name or part of a name: `wd-sn550` for `wd-sn550-500gb` and `wd-sn550-1tb`; by default all
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// A device without measurements, of `bimetal list devices` or the path of a device file: all its figures are

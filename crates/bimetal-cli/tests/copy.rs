@@ -27,7 +27,13 @@ fn a_store_is_copied_to_one_like_it_or_to_another() {
     assert_eq!(bench.json(&["check", "other"])["sound"], true);
     bench.fail(&["copy", "old", "same"], 1, &["there is a store already", "--force"]);
     bench.fail(&["copy", "old", "less", "--capacity", "8MiB"], 2, &["--capacity 16777216"]);
-    bench.fail(&["copy", "old", "old"], 1, &["in use"]);
+    std::os::unix::fs::symlink("old", bench.path("link")).unwrap();
+    for new in ["old", "./old", "link"] {
+        for forced in [&[][..], &["--force"]] {
+            let copy = [&["copy", "old", new], forced].concat();
+            bench.fail(&copy, 2, &["old: a store cannot be copied to itself; hint: name another directory"]);
+        }
+    }
     bench.fail(&["copy", "nothing", "new"], 1, &["nothing: there is no store"]);
     bench.fail(&["copy", "old", "new", "--by-map"], 1, &["no map", "start and stop it"]);
     assert!(!bench.path("less").exists() && !bench.path("new").exists(), "a refused copy leaves no files");
@@ -95,6 +101,11 @@ fn a_store_that_cannot_grow_stays() {
     bench.succeed(&create);
     bench.fail(&["grow", "s", "--capacity", "1GiB"], 1, &["outside` is outside the store's directory", "--region"]);
     bench.succeed(&["create", "t", "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
+    bench.fail(&["grow", "t", "--capacity", "16777217"], 2, &["--capacity", "a multiple of 512 bytes", "16777728"]);
+    // A store that cannot be made leaves no directory: its files do not fit, because it is not sparse.
+    bench.succeed(&["create", "full", "--scheme", "pagemap", "--capacity", "16MiB"]);
+    bench.fail(&["grow", "full", "--capacity", "4TiB"], 1, &["full.growing", "are free"]);
+    assert!(!bench.path("full.growing").exists());
     // Another store in the place of the larger one, other files there, and a link stay.
     let refused = || bench.fail(&["grow", "t", "--capacity", "32MiB"], 1, &["t.growing", "move it elsewhere"]);
     bench.succeed(&["create", "t.growing", "--scheme", "chang", "--capacity", "16MiB", "--sparse"]);

@@ -117,6 +117,30 @@ fn figures_are_of_what_really_happens() {
 }
 
 #[test]
+fn requests_that_the_protocol_forbids_are_counted_apart_from_errors_of_the_device() {
+    let bench = Bench::new();
+    let served = served(&bench);
+    let mut client = client(&served.socket()).unwrap();
+    let invalid = 22_u32.to_be_bytes();
+    for request in [
+        request(READ, 0, 100),
+        request(READ, 16 << 20, 4096),
+        // Its data arrive before it is answered.
+        [request(WRITE, 0, 100), vec![7; 100]].concat(),
+    ] {
+        client.write_all(&request).unwrap();
+        let mut reply = [0; 16];
+        client.read_exact(&mut reply).unwrap();
+        assert_eq!(reply[4..8], invalid);
+    }
+    let figures = figures(&bench);
+    assert_eq!(value(&figures, "bimetal_requests_refused_total{}"), 3.0, "{figures}");
+    for op in ["read", "write", "write_fua", "trim", "zero", "flush"] {
+        assert_eq!(value(&figures, &format!("bimetal_request_errors_total{{op=\"{op}\"}}")), 0.0, "{op}");
+    }
+}
+
+#[test]
 fn clients_without_a_place_and_dropped_ones_are_counted() {
     let bench = Bench::new();
     bench.succeed(&["create", "s", "--scheme", "pagemap", "--capacity", "16MiB"]);

@@ -47,6 +47,37 @@ fn other_machines_connect_without_tls_only_if_that_is_said() {
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
     bench.fail(&["serve", "s", "--connections", "200"], 2, &["200 connections need at least 400 MiB"]);
     bench.fail(&["serve", "s", "--memory", "90MiB"], 2, &["--memory", "96MiB"]);
+    let (longest, longer) = ("x".repeat(4096), "x".repeat(4097));
+    bench.succeed(&["serve", "s", "--export", &longest, "--run", "true"]);
+    bench.fail(
+        &["serve", "s", "--export", &longer],
+        2,
+        &["--export", "it has 4097 bytes, and a name has at most 4096"],
+    );
+}
+
+/// The address of a Unix socket has room for 107 bytes. The relative path of the store is short, but the URI is absolute.
+#[test]
+fn a_store_at_a_long_path_is_served_and_answers() {
+    let bench = Bench::new();
+    let deep = bench.path(&"x".repeat(120));
+    std::fs::create_dir(&deep).unwrap();
+    let store = deep.join("s").display().to_string();
+    bench.succeed(&["create", &store, "--scheme", "pagemap", "--capacity", "16MiB", "--sparse"]);
+    let listen = format!("unix:{store}/own.sock");
+    for option in ["--listen", "--stats"] {
+        bench.fail(&["serve", &store, option, &listen], 2, &[option, "longer than 107 bytes", "choose a shorter path"]);
+    }
+    let mut served = Served::start(&bench, &format!("cd {} && exec bimetal serve s", deep.display()));
+    let socket = served.socket();
+    assert!(!socket.starts_with(&deep), "{}", socket.display());
+    let mut client = client(&socket).unwrap();
+    assert!(answered(&mut client, &request(READ, 0, 4096), 4096));
+    // Otherwise the store would be in use.
+    assert_eq!(bench.json(&["stat", &store])["capacity_bytes"], 16 << 20);
+    bench.succeed(&["copy", &store, "copied", "--sparse"]);
+    assert!(served.stop("TERM").0.success());
+    assert!(!socket.exists() && !deep.join("s/stat.sock").exists());
 }
 
 #[test]

@@ -53,12 +53,15 @@ fn systemd_hears_when_clients_are_served_and_when_no_more() {
     hears(&systemd, "STOPPING=1");
     // The watchdog of another process is ignored, and the command of `--run` does not inherit the variables.
     let systemd = listens(&bench, "other");
-    let script = "NOTIFY_SOCKET=$PWD/other WATCHDOG_USEC=20000 WATCHDOG_PID=1 exec bimetal serve s --run 'env >told'";
+    let script = "export NOTIFY_SOCKET=$PWD/other WATCHDOG_USEC=20000 WATCHDOG_PID=1 LISTEN_FDS_FIRST_FD=7 \
+                  LISTEN_FDNAMES=a; exec bimetal serve s --run 'env >told'";
     let ran = run(&bench, script, Stdio::null());
     assert!(ran.status.success(), "{ran:?}");
     let told = fs::read_to_string(bench.path("told")).unwrap();
     assert!(told.contains("\nuri=") || told.starts_with("uri="), "{told}");
-    assert!(!told.contains("NOTIFY_SOCKET") && !told.contains("WATCHDOG"), "{told}");
+    for variable in ["NOTIFY_SOCKET", "WATCHDOG", "LISTEN_"] {
+        assert!(!told.contains(variable), "{variable}: {told}");
+    }
     systemd.set_nonblocking(true).unwrap();
     let mut heard = String::new();
     let mut message = [0; 4096];
@@ -129,6 +132,10 @@ fn a_socket_that_cannot_be_served_is_refused() {
     refused(OwnedFd::from(wide).into(), one, &["other machines can reach", "`--remote`"]);
     let listener = UnixListener::bind(bench.path("passed.sock")).unwrap();
     refused(OwnedFd::from(listener).into(), "LISTEN_FDS=2 LISTEN_PID=$$", &["2 sockets were passed"]);
+    // A list of their numbers would not fit into the memory.
+    let many = "LISTEN_FDS=2000000000 LISTEN_PID=$$; ulimit -v 4000000";
+    refused(Stdio::null(), many, &["2000000000 sockets were passed", "pass that one only"]);
+    refused(Stdio::null(), &many.replace(" LISTEN_PID=$$", ""), &["2000000000 sockets were passed"]);
     assert_eq!(bench.json(&["stat", "s"])["smart"]["power_cycles"], 0, "refused before the store was touched");
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::clients::{Client, Clients};
 use crate::nbd::{Address, Arrival, ListenError, Listener, Remote, Stop, Timed, next_arrival};
+pub use crate::socket_path::connect;
 
 /// Maximum length of a question, in bytes.
 const QUESTION_BYTES: usize = 8 << 10;
@@ -111,7 +112,7 @@ impl Endpoint {
         gives_way: fn(Duration) -> Option<Duration>,
         converse: impl Fn(&Arc<Client>) -> io::Result<()> + Send + Sync + 'static,
     ) -> Result<Self, ListenError> {
-        let listener = Listener::bind(address, remote, false)?;
+        let listener = Listener::bind_at_any_length(address, remote, false)?;
         let clients = Clients::new(places, places);
         let system = |source: io::Error| ListenError::System { address: address.clone(), source };
         let (stop, woken) = Stop::new().map_err(system)?;

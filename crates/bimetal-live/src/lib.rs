@@ -23,6 +23,7 @@ pub mod nbd;
 pub mod pace;
 mod requests;
 pub mod runtime;
+mod socket_path;
 pub mod store;
 pub mod ublk;
 pub mod vhost_user;

@@ -17,11 +17,12 @@ pub struct AdviseArgs {
     pub trace: TraceArgs,
     #[command(flatten)]
     pub goals: GoalArgs,
-    /// Candidate chips; by default those sold in the year of the prices, without those that another chip of the same
-    /// cells beats
+    /// Candidate chips. Default: all chips sold in the price year, except chips of papers, and chips for which another
+    /// chip with the same cells is at least as good in every time and in erase cycles
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', help_heading = "Device options")]
     pub chips: Vec<String>,
-    /// Candidate schemes, or `all`; by default one or two for each way to use cells
+    /// Candidate schemes, or `all`; by default one to three for each way to combine cells (one region, fast and slow
+    /// regions, SLC mode), and two caches if there is a `--disk`
     #[arg(long, value_name = "A,B,...|all", value_delimiter = ',', help_heading = "Device options")]
     pub schemes: Vec<String>,
     /// Logical capacity; by default the footprint of the trace
@@ -50,7 +51,8 @@ pub struct AdviseArgs {
     /// whole drive: `samsung-980-1tb=75` (repeatable)
     #[arg(long, value_name = "NAME=USD", value_parser = price, help_heading = "Price options")]
     pub price: Vec<(String, f64)>,
-    /// Offered load: the trace's times scaled by a factor, `2x`, or to requests per second, `5000/s`
+    /// Offered load: `2x` doubles the arrival rate of the trace; `5000/s` scales arrivals to 5,000 requests per second
+    /// on average
     #[arg(long, value_name = "FACTORx|N/s", help_heading = "Replay options")]
     pub load: Option<OfferedLoad>,
     /// When requests arrive, as for `compare`; by default at the trace's times, or one at a time if the trace has none
@@ -70,7 +72,7 @@ pub struct AdviseArgs {
     /// Maximum number of simulations; by default a fifth of the candidate devices, from 20 to 80
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
     pub simulations: Option<u32>,
-    /// How many simulations run at once, 2 at most; by default as many as there are processors
+    /// Number of threads; by default one for each processor. At most 2 devices are simulated at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Replay options")]
     pub jobs: Option<u16>,
     #[command(flatten)]

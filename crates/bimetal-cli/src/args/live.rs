@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use bimetal_core::units::ByteSize;
-use bimetal_live::nbd::{Address, MEMORY_BYTES_MIN};
+use bimetal_live::SECTOR_BYTES;
+use bimetal_live::nbd::{Address, EXPORT_NAME_BYTES_MAX, MEMORY_BYTES_MIN};
 use bimetal_live::ublk::Number;
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -38,7 +39,7 @@ pub struct CreateArgs {
     #[arg(long, value_name = "NAME")]
     pub scheme: Option<String>,
     /// Capacity that the host sees; by default the capacity of the device, or 512MiB if the device is scaled
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = capacity)]
     pub capacity: Option<ByteSize>,
     /// A device of `bimetal list devices`, or the path of a device file. `bare-dies` is scaled to the capacity: a
     /// `fast` region of 1.25 % of the capacity in front of a `slow` region with 5 % spare area; hybrids of one region
@@ -96,15 +97,15 @@ pub struct ServeArgs {
     /// With `--remote`: let other machines connect without encryption or authentication
     #[arg(long, requires = "remote")]
     pub plaintext: bool,
-    /// Refuse writes, and leave the files as they are
+    /// Refuse writes, and change no file of the store
     #[arg(long)]
     pub read_only: bool,
     /// The store was moved to another file system or restored from a backup, and the original no longer exists: take
     /// over its files outside its directory
     #[arg(long, conflicts_with = "read_only")]
     pub moved: bool,
-    /// Name that clients may ask for
-    #[arg(long, value_name = "NAME", default_value = "")]
+    /// Export name, in addition to the empty name
+    #[arg(long, value_name = "NAME", default_value = "", value_parser = export_name)]
     pub export: String,
     /// Maximum number of connected clients
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
@@ -124,7 +125,8 @@ pub struct ServeArgs {
     /// Poll the socket of a busy client for this time before sleeping; 0 never polls
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 100)]
     pub poll: u32,
-    /// Answer no sooner than the modelled device would, or than a device FACTOR times as slow
+    /// Delay each reply until the modelled device would have completed the request; with FACTOR, the modelled times are
+    /// multiplied by FACTOR
     #[arg(long, value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", value_parser = pace)]
     pub pace: Option<f64>,
     /// Serve figures as OpenMetrics over HTTP at this address
@@ -176,7 +178,7 @@ pub struct CopyArgs {
     #[arg(long, value_name = "NAME")]
     pub scheme: Option<String>,
     /// Capacity of the new store, at least that of the old store; by default the same
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = capacity)]
     pub capacity: Option<ByteSize>,
     /// Device of the new store, as for `create`. By default the device of the old store, or `bare-dies` if a scheme, a
     /// capacity or a setting is given
@@ -198,7 +200,7 @@ pub struct GrowArgs {
     /// Directory of the store, which must not be served
     pub store: PathBuf,
     /// Capacity of the larger store; all regions grow in proportion
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = capacity)]
     pub capacity: ByteSize,
 }
 
@@ -206,8 +208,8 @@ pub struct GrowArgs {
 pub struct CheckArgs {
     /// Directory of the store, which must not be served
     pub store: PathBuf,
-    /// Write the newest data that can be found of every sector to this image. If the store can no longer be opened, its
-    /// pages are searched
+    /// Write the data of the store to this image. If the store cannot be opened, every page is searched, and the newest
+    /// intact version of each sector is written
     #[arg(long, value_name = "IMAGE")]
     pub rescue: Option<PathBuf>,
     #[command(flatten)]
@@ -279,6 +281,23 @@ impl MeasureArgs {
     /// The size in whole mebibytes, in bytes.
     pub fn bytes(&self) -> u64 {
         self.size.0.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX)
+    }
+}
+
+fn capacity(text: &str) -> Result<ByteSize, String> {
+    let size: ByteSize = text.parse()?;
+    if size.0.is_multiple_of(SECTOR_BYTES) {
+        return Ok(size);
+    }
+    let next =
+        size.0.checked_next_multiple_of(SECTOR_BYTES).map_or_else(String::new, |next| format!(", such as {next}"));
+    Err(format!("a capacity is a multiple of {SECTOR_BYTES} bytes{next}"))
+}
+
+fn export_name(text: &str) -> Result<String, String> {
+    match text.len() {
+        0..=EXPORT_NAME_BYTES_MAX => Ok(text.to_owned()),
+        bytes => Err(format!("it has {bytes} bytes, and a name has at most {EXPORT_NAME_BYTES_MAX}")),
     }
 }
 

@@ -24,7 +24,7 @@ pub struct SweepArgs {
     /// Only show the points; run none
     #[arg(long, conflicts_with_all = ["json", "html"])]
     pub dry_run: bool,
-    /// Write a line for each point to a CSV file
+    /// Write a row for each point to a CSV file
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run", help_heading = "Output options")]
     pub csv: Option<PathBuf>,
     /// Write a row for each point to a Parquet file

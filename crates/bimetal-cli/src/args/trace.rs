@@ -26,15 +26,16 @@ pub struct TraceOptions {
     /// Unit of the time stamps, if the format does not define it: ps, ns, 100ns, us, ms or s
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<TimeUnit>,
-    /// Columns of delimited text, JSON lines, Parquet or Arrow files, if the header or keys do not tell: in their order,
-    /// `time:ms,op,offset:bytes,size:bytes`, or by name, `time=started:us,op=rw,offset=lba:sectors,size=len`. Units of
-    /// times are those of `--time-unit`; units of offset and size are `bytes` (the default), `sectors`, `kib`, `4kib`;
-    /// `op:0=read` or `op:1=read` for digits; `device` for several disks; `-` skips a column
+    /// Meaning of the columns of delimited text, JSON lines, Parquet or Arrow files, if their names do not show it. By
+    /// position: `time:ms,op,offset:bytes,size:bytes`. By name: `time=started:us,op=rw,offset=lba:sectors,size=len`.
+    /// Units of times are those of `--time-unit`; units of offset and size are `bytes` (the default), `sectors`, `kib`,
+    /// `4kib`; `op:0=read` or `op:1=read` for digits; `device` for several disks; `-` skips a column
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub columns: Option<Columns>,
-    /// Addresses of the objects of a cache's trace: `slots` gives each object a separate slot, in order of first
-    /// appearance; with `bytes`, `sectors`, `kib` or `4kib`, ids are addresses in that unit. With `insert`
-    /// (`slots,insert`, or alone), a read of a missing object writes it, as in a cache that starts empty
+    /// How objects in a cache trace are mapped to addresses. `slots`: each object gets its own range of sectors, in
+    /// order of first appearance. `bytes`, `sectors`, `kib` or `4kib`: the object's id is its address in that unit. Add
+    /// `insert` (`slots,insert`, or `insert` alone) to model an initially empty cache, in which a read of a missing
+    /// object becomes a write
     #[arg(long, value_name = "PLACES")]
     pub objects: Option<Objects>,
     /// Record that counts as the request in blktrace and blkparse files: Q (queue), D (issue) or C (complete)

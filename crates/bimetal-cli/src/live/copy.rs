@@ -24,6 +24,7 @@ use crate::{inform, output, setup};
 const DEVICE: &str = "bare-dies";
 
 pub fn run(args: &CopyArgs) -> Result<(), Failure> {
+    refuse_itself(args)?;
     let mut old = open(args)?;
     let resolved = device(args, old.as_ref())?;
     let new = create::make(&args.new, &args.place, |directory, options| {
@@ -67,6 +68,17 @@ pub fn fill(old: &mut dyn Source, old_path: &Path, new: NewStore, new_path: &Pat
     let read = read.map_err(|error| Failure::store(old_path, error))?;
     new.complete().map_err(unfinished)?;
     Ok(read)
+}
+
+/// Refuses one directory as both stores. A copy to itself would find the store in use, by this process.
+fn refuse_itself(args: &CopyArgs) -> Result<(), Failure> {
+    match (args.old.canonicalize(), args.new.canonicalize()) {
+        (Ok(old), Ok(new)) if old == new => Err(Failure::usage(format!(
+            "{}: a store cannot be copied to itself; hint: name another directory",
+            args.old.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn open(args: &CopyArgs) -> Result<Box<dyn Source>, Failure> {

@@ -13,11 +13,11 @@ use bimetal_core::device::Device;
 use bimetal_core::units::ByteSize;
 use bimetal_live::SECTOR_BYTES;
 use bimetal_live::store::backing::Storage;
-use bimetal_live::store::{CreateOptions, Directory, NewStore, StoreError, replace, source};
+use bimetal_live::store::{Directory, NewStore, StoreError, replace, source};
 use bimetal_study::number::{SIZES, with_unit};
 
 use super::{copy, create};
-use crate::args::GrowArgs;
+use crate::args::{GrowArgs, PlaceArgs};
 use crate::failure::Failure;
 use crate::inform;
 
@@ -52,14 +52,12 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     let device = Device { logical: args.capacity, ..contents.device.scaled(args.capacity)? }.resolve()?.device;
     // The store itself takes part in the exchange, not a symbolic link to it.
     let place = args.store.canonicalize()?;
-    let larger = beside(&place)?;
+    let larger = sibling(&place)?;
     check_place(&place, &larger)?;
-    let directory = Directory::make(&larger)
-        .map_err(|error| Failure::failed(format!("{}: the directory cannot be made: {error}", larger.display())))?;
     // Files that are there are left over from an interrupted growth.
-    let options = CreateOptions { sparse: contents.sparse, force: true, ..CreateOptions::default() };
+    let beside = PlaceArgs { region: Vec::new(), disk: None, sparse: contents.sparse, force: true };
     let new =
-        NewStore::create(Arc::new(directory), &device, &options).map_err(|error| Failure::store(&larger, error))?;
+        create::make(&larger, &beside, |directory, options| NewStore::create(Arc::new(directory), &device, options))?;
     let (sectors, lost) = copy::fill(old.as_mut(), &args.store, new, &larger)?;
     if let Some(&(first, count)) = lost.first() {
         let last = first + count - 1;
@@ -89,7 +87,7 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
 }
 
 /// The directory of the larger store, which has this absolute path without links: a sibling, so that the two can exchange names.
-fn beside(store: &Path) -> Result<PathBuf, Failure> {
+fn sibling(store: &Path) -> Result<PathBuf, Failure> {
     let Some(name) = store.file_name() else {
         return Err(Failure::usage(format!("{}: a store in the root of a file system cannot grow", store.display())));
     };

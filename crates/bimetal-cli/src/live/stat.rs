@@ -1,11 +1,10 @@
 //! `bimetal stat`: statistics of a store, served or not.
 
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bimetal_core::report::ResponseFigures;
-use bimetal_live::endpoint::ask;
+use bimetal_live::endpoint::{ask, connect};
 use bimetal_live::health::Health;
 use bimetal_live::runtime::STAT_SOCKET;
 use bimetal_live::store::{Directory, OpenOptions, Store};
@@ -26,7 +25,7 @@ pub fn run(args: &StatArgs) -> Result<(), Failure> {
 
 /// The answer of the store's server, or of the store itself if it is not served.
 fn answer_of(args: &StatArgs, question: &str) -> Result<String, Failure> {
-    if let Ok(server) = UnixStream::connect(args.store.join(STAT_SOCKET)) {
+    if let Ok(server) = connect(&args.store.join(STAT_SOCKET)) {
         return ask(server, question, SILENCE).map_err(|error| {
             Failure::failed(format!("{}: the server does not answer: {error}", args.store.display()))
         });

@@ -36,7 +36,7 @@ use bimetal_core::device::Device;
 use super::{Backups, Sink};
 use crate::block_device::{BlockDevice, SECTOR_BYTES};
 use crate::clients::Client;
-use crate::endpoint::Awaited;
+use crate::endpoint::{Awaited, connect};
 use crate::nbd::Timed;
 use crate::store::{InFile, Read, Source, Store, StoreError, Take, u32_at, u64_at};
 
@@ -149,7 +149,7 @@ impl Served {
     /// # Errors
     /// No server listens there, or the answer is not that of a server of this version.
     pub fn connect(socket: &Path) -> io::Result<Self> {
-        Self::over(UnixStream::connect(socket)?, SILENCE)
+        Self::over(connect(socket)?, SILENCE)
     }
 
     fn over(server: UnixStream, silence: Duration) -> io::Result<Self> {

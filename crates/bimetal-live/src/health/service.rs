@@ -58,6 +58,7 @@ impl Scrape {
         self.counters("connections_accepted", "Clients that came", None, alone(connections.accepted));
         self.counters("connections_turned_away", "Clients without a place", None, alone(connections.turned_away));
         self.counters("connections_dropped", "Clients that were dropped", None, alone(connections.dropped));
+        self.counters("requests_refused", "Requests that the protocol forbids", None, alone(connections.refused));
         let single = |value: Option<u64>| value.map(|value| (Labels::new(), value as f64));
         let mut bytes = |name, help, value| self.gauges(name, help, Some(Unit::Bytes), single(value));
         bytes("resident_memory", "Memory of the process", *resident_bytes);

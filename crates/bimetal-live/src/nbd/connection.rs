@@ -48,6 +48,8 @@ pub struct Connection<'d> {
     geometry: Geometry,
     phase: Phase,
     messages: u64,
+    /// Requests refused since they were last taken.
+    refused: u64,
     stop: Option<Stop>,
 }
 
@@ -70,7 +72,7 @@ impl<'d> Connection<'d> {
         let tls = if tls { Tls::Required } else { Tls::Off };
         let geometry = Geometry::of(device, export);
         let phase = Phase::Negotiating(Negotiation::new(tls, out));
-        Self { device, export, geometry, phase, messages: 0, stop: None }
+        Self { device, export, geometry, phase, messages: 0, refused: 0, stop: None }
     }
 
     /// Ends requests that take long when the server is to stop.
@@ -92,6 +94,11 @@ impl<'d> Connection<'d> {
     /// Requests completed or refused so far.
     pub fn messages(&self) -> u64 {
         self.messages
+    }
+
+    /// The number of requests refused since the last call, which the protocol forbids and the device did not see.
+    pub fn take_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.refused)
     }
 
     /// Input from now on is protected by TLS.
@@ -119,6 +126,7 @@ impl<'d> Connection<'d> {
                     } else {
                         to.refusal(out, refusal);
                         self.messages += 1;
+                        self.refused += 1;
                         self.phase = Phase::Transmitting(agreement);
                         None
                     }

@@ -6,13 +6,14 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use crate::socket_path::{SocketPath, connect, is_addressable};
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: i32 = 64;
@@ -64,14 +65,25 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Checks a literal IP address against `remote` without resolving names.
+    /// Checks a literal IP address against `remote` without resolving names, and the length of a path.
     ///
     /// # Errors
-    /// Other machines can reach the address, and `remote` does not allow that.
+    /// Other machines can reach the address, and `remote` does not allow that; or the path is too long for clients.
     pub fn check(&self, remote: Remote, encrypted: bool) -> Result<(), ListenError> {
         match self {
             Self::Tcp(text) => text.parse().map_or(Ok(()), |found| remote.check(text, &[found], encrypted)),
-            Self::Unix(_) => Ok(()),
+            Self::Unix(_) => self.check_length(),
+        }
+    }
+
+    /// Checks that clients of any kind can connect to the path of a Unix socket.
+    ///
+    /// # Errors
+    /// The path is too long for the address of a socket.
+    pub(crate) fn check_length(&self) -> Result<(), ListenError> {
+        match self {
+            Self::Unix(path) if !is_addressable(path) => Err(ListenError::TooLong(path.clone())),
+            Self::Unix(_) | Self::Tcp(_) => Ok(()),
         }
     }
 
@@ -116,6 +128,9 @@ pub enum ListenError {
     /// Another server listens there.
     #[error("another server listens at `{}`; stop it or choose another path", .0.display())]
     InUse(PathBuf),
+    /// The address of a socket has no room for the path.
+    #[error("the path of the socket `{}` is longer than 107 bytes; choose a shorter path", .0.display())]
+    TooLong(PathBuf),
     /// The path is not a socket.
     #[error("`{}` exists and is not a socket; remove it or choose another path", .0.display())]
     NotSocket(PathBuf),
@@ -182,11 +197,20 @@ pub(super) enum Bound {
 }
 
 impl Listener {
-    /// Listens at `address`. `remote` and `encrypted` decide whether other machines may connect.
+    /// Listens at `address` for programs of any kind. `remote` and `encrypted` decide whether other machines may connect.
+    ///
+    /// # Errors
+    /// Nothing can listen there, not all clients could connect, or machines that are not allowed could.
+    pub fn bind(address: &Address, remote: Remote, encrypted: bool) -> Result<Self, ListenError> {
+        address.check_length()?;
+        Self::bind_at_any_length(address, remote, encrypted)
+    }
+
+    /// Listens at `address`, whose path may be too long for clients that do not use [`connect`].
     ///
     /// # Errors
     /// Nothing can listen there, or machines that are not allowed could connect.
-    pub fn bind(address: &Address, remote: Remote, encrypted: bool) -> Result<Self, ListenError> {
+    pub(crate) fn bind_at_any_length(address: &Address, remote: Remote, encrypted: bool) -> Result<Self, ListenError> {
         let system = |source: io::Error| ListenError::System { address: address.clone(), source };
         match address {
             Address::Unix(path) => {
@@ -252,7 +276,7 @@ fn bind_unix(path: &Path) -> io::Result<Listener> {
     let fd = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     // Before the socket has a path, so that no other user can connect in between.
     rustix::fs::fchmod(&fd, Mode::from_raw_mode(SOCKET_MODE))?;
-    rustix::net::bind(&fd, &SocketAddrUnix::new(path)?)?;
+    rustix::net::bind(&fd, &SocketPath::of(path)?.address()?)?;
     let ours = inode(path)?;
     let listener = Listener { fd, at: Bound::Unix(path.into(), Some(ours)) };
     restore_mode(path, ours)?;
@@ -285,7 +309,7 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
         Ok(found) if !found.file_type().is_socket() => return Err(ListenError::NotSocket(path.into())),
         Ok(_) => {}
     }
-    match UnixStream::connect(path) {
+    match connect(path) {
         Ok(_) => Err(ListenError::InUse(path.into())),
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path).map_err(system),
         // A socket of another user, or a server with too many waiting clients.
@@ -354,7 +378,11 @@ mod tests {
         assert!(matches!(bind(&unix(&path)), Err(ListenError::NotSocket(_))));
         assert_eq!(std::fs::read(&path).unwrap(), b"text");
         let long = folder.path().join("x".repeat(120));
-        assert!(matches!(bind(&unix(&long)), Err(ListenError::System { .. })));
+        assert!(matches!(bind(&unix(&long)), Err(ListenError::TooLong(_))));
+        assert!(matches!(
+            Listener::bind_at_any_length(&unix(&long), Remote::Refused, false),
+            Err(ListenError::System { .. })
+        ));
     }
 
     #[test]

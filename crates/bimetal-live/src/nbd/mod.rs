@@ -36,6 +36,7 @@ pub use connection::{Close, Connection, Next};
 pub use listen::{Address, ListenError, Listener, Remote};
 pub use options::Options;
 pub use pool::MEMORY_BYTES_MIN;
+pub use proto::STRING_BYTES_MAX as EXPORT_NAME_BYTES_MAX;
 pub use server::Server;
 pub(crate) use socket::Timed;
 pub use tally::{ConnectionFigures, Tally};

@@ -222,6 +222,7 @@ impl Session<'_> {
         loop {
             let next = connection.advance(&mut buffers.input, &mut buffers.output);
             client.served(connection.messages());
+            self.tally.refuse(connection.take_refused());
             buffers.shrink();
             if negotiating && !connection.negotiating() {
                 negotiating = false;

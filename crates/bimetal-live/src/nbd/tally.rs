@@ -1,4 +1,4 @@
-//! Counts of connections.
+//! Counts of connections, and of requests that never reach the device.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,6 +9,7 @@ pub struct Tally {
     accepted: AtomicU64,
     turned_away: AtomicU64,
     dropped: AtomicU64,
+    refused: AtomicU64,
 }
 
 /// Counts of connections at one time.
@@ -22,6 +23,8 @@ pub struct ConnectionFigures {
     pub turned_away: u64,
     /// Ended by the server: idle, stalled, or in breach of the protocol.
     pub dropped: u64,
+    /// Requests that the protocol forbids, answered with an error before they reach the device.
+    pub refused: u64,
 }
 
 /// A connection that is open.
@@ -52,6 +55,13 @@ impl Tally {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Requests were refused because the protocol forbids them.
+    pub(super) fn refuse(&self, requests: u64) {
+        if requests > 0 {
+            self.refused.fetch_add(requests, Ordering::Relaxed);
+        }
+    }
+
     /// The counts now.
     pub fn figures(&self) -> ConnectionFigures {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -60,6 +70,7 @@ impl Tally {
             accepted: count(&self.accepted),
             turned_away: count(&self.turned_away),
             dropped: count(&self.dropped),
+            refused: count(&self.refused),
         }
     }
 }

@@ -14,7 +14,7 @@ pub enum ServeError {
     /// Nothing listens at an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The store's directory is not writable, and no folder for a socket can be created elsewhere.
+    /// The socket cannot be in the store's directory, and no folder for a socket can be created elsewhere.
     #[error("{in_store}, and for a socket elsewhere: {elsewhere}")]
     NoPlace {
         /// Error in the store's directory.

@@ -26,12 +26,16 @@ pub(super) fn stat(directory: &Path, store: &Arc<Store>, answer: Answer) -> Resu
 }
 
 /// Answers collectors of metrics over HTTP.
+///
+/// # Errors
+/// Nothing can listen at the address, or collectors could not connect to it.
 pub(super) fn metrics(
     address: &Address,
     remote: Remote,
     store: &Arc<Store>,
     sources: Sources,
 ) -> Result<Endpoint, ListenError> {
+    address.check_length()?;
     let store = Arc::clone(store);
     let reply = move |question: &[u8]| {
         if !question.starts_with(b"GET ") {

@@ -302,12 +302,15 @@ fn log_opening(store: &Store) {
 mod tests {
     use super::*;
     use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::{UnixListener, UnixStream};
     use std::thread;
 
     use bimetal_core::scheme::SCHEMES;
 
-    use crate::runtime::{NBD_SOCKET, STAT_SOCKET};
+    use crate::backup::wire::Served;
+    use crate::endpoint::connect;
+    use crate::runtime::{BACKUP_SOCKET, NBD_SOCKET, STAT_SOCKET};
     use crate::store::soak::TINY;
     use crate::store::{CreateOptions, Directory, OpenOptions, create};
 
@@ -315,16 +318,20 @@ mod tests {
         Arc::new(Store::open(Arc::new(Directory::new(path)), OpenOptions::default()).unwrap())
     }
 
+    fn make(path: &Path) {
+        let device = TINY[0].device(SCHEMES[0], 0).unwrap();
+        create(&Directory::new(path), &device, &CreateOptions::default()).unwrap();
+    }
+
     /// A directory with a store.
     fn made() -> TempDir {
         let folder = tempfile::tempdir().unwrap();
-        let device = TINY[0].device(SCHEMES[0], 0).unwrap();
-        create(&Directory::new(folder.path()), &device, &CreateOptions::default()).unwrap();
+        make(folder.path());
         folder
     }
 
     fn ask(socket: &Path, question: &str) -> String {
-        let mut asks = UnixStream::connect(socket).unwrap();
+        let mut asks = connect(socket).unwrap();
         asks.write_all(question.as_bytes()).unwrap();
         let mut answer = String::new();
         asks.read_to_string(&mut answer).unwrap();
@@ -360,6 +367,35 @@ mod tests {
         drop(store);
         assert!(!path.join(NBD_SOCKET).exists() && !path.join(STAT_SOCKET).exists());
         assert_eq!(open(path).status().power.unsafe_shutdowns, 0, "it was closed");
+    }
+
+    #[test]
+    fn a_store_at_a_long_path_has_its_clients_socket_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x".repeat(120));
+        std::fs::create_dir(&path).unwrap();
+        make(&path);
+        let settings = || {
+            let answer: Option<Answer> = Some(|_, question| question.to_owned());
+            ServiceSettings { answer, backups: true, ..ServiceSettings::default() }
+        };
+        let service = Service::start(&path, open(&path), settings()).unwrap();
+        let Address::Unix(socket) = service.address() else { panic!("not a path") };
+        assert!(!socket.starts_with(&path) && UnixStream::connect(&socket).is_ok(), "{}", socket.display());
+        assert_eq!(ask(&path.join(STAT_SOCKET), "this\n"), "this");
+        assert!(Served::connect(&path.join(BACKUP_SOCKET)).is_ok());
+        drop(service);
+        assert!(!socket.exists() && !path.join(STAT_SOCKET).exists() && !path.join(BACKUP_SOCKET).exists());
+        // A killed server leaves its sockets.
+        let directory = std::fs::File::open(&path).unwrap();
+        drop(UnixListener::bind(format!("/proc/self/fd/{}/{STAT_SOCKET}", directory.as_raw_fd())).unwrap());
+        assert!(path.join(STAT_SOCKET).exists());
+        let at = Listen::At(Address::Unix(path.join("own.sock")));
+        let stats = Some(Address::Unix(path.join("figures.sock")));
+        for settings in [ServiceSettings { listen: at, ..settings() }, ServiceSettings { stats, ..settings() }] {
+            let error = Service::start(&path, open(&path), settings).err().unwrap();
+            assert!(error.to_string().contains("choose a shorter path"), "{error}");
+        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub const NBD_SOCKET: &str = "nbd.sock";
 /// The place of the socket for clients.
 #[derive(Debug, Default)]
 pub enum Listen {
-    /// A Unix socket in the store's directory, or in a private folder if the directory is not writable and the store
-    /// was opened read-only.
+    /// A Unix socket in the store's directory. It is in a private folder if the directory is not writable and the store was opened
+    /// read-only, or if its path is too long for clients.
     #[default]
     InStore,
     /// At this address.
@@ -40,9 +40,12 @@ pub(super) fn listen(
         Listen::Passed(listener) => return Ok((Server::with(listener, export, options)?, None)),
         Listen::InStore => {}
     }
-    match bind(&Address::Unix(directory.join(NBD_SOCKET))) {
+    let path = directory.join(NBD_SOCKET);
+    // Clients get the absolute path, in the URI.
+    let addressable = std::path::absolute(&path).map(|path| Address::Unix(path).check_length());
+    match addressable.unwrap_or(Ok(())).and_then(|()| bind(&Address::Unix(path))) {
         Ok(server) => Ok((server, None)),
-        Err(in_store) if read_only && is_unwritable(&in_store) => {
+        Err(in_store) if matches!(in_store, ListenError::TooLong(_)) || read_only && is_unwritable(&in_store) => {
             let server = private_folder().and_then(|folder| {
                 let server = bind(&Address::Unix(folder.path().join(NBD_SOCKET)));
                 Ok((server.map_err(io::Error::other)?, Some(folder)))

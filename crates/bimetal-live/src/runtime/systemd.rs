@@ -2,6 +2,7 @@
 //!
 //! systemd asks for these by environment variables. Without them, nothing here has an effect.
 
+use std::env::VarError;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -12,8 +13,15 @@ use crate::nbd::{ListenError, Listener, Remote};
 use crate::store::{Status, Store};
 
 /// The environment variables of systemd for this process. A child process should not inherit them.
-pub const VARIABLES: [&str; 6] =
-    ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
+pub const VARIABLES: [&str; 7] = [
+    "NOTIFY_SOCKET",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+    "LISTEN_FDS_FIRST_FD",
+];
 
 /// Shortest time between two messages to the watchdog.
 const WATCHDOG_MIN: Duration = Duration::from_millis(1);
@@ -24,6 +32,10 @@ const WATCHDOG_MIN: Duration = Duration::from_millis(1);
 /// # Errors
 /// More than one was passed, or one that cannot be used.
 pub fn passed_listener(remote: Remote, encrypted: bool) -> Result<Option<Listener>, ListenError> {
+    // Before `ListenFd` makes a list of all of them, for which a wrong number leaves no memory.
+    if let Some(many @ 2..) = passed_sockets() {
+        return Err(ListenError::PassedMany(many));
+    }
     let mut passed = ListenFd::from_env();
     match passed.len() {
         0 => return Ok(None),
@@ -34,6 +46,16 @@ pub fn passed_listener(remote: Remote, encrypted: bool) -> Result<Option<Listene
     let fd = unix.or_else(|| passed.take_tcp_listener(0).ok().flatten().map(OwnedFd::from));
     let fd = fd.ok_or(ListenError::Passed("is no socket for streams"))?;
     Listener::adopt(fd, remote, encrypted).map(Some)
+}
+
+/// Number of sockets that the environment has for this process. `LISTEN_PID` is read as [`ListenFd`] reads it.
+fn passed_sockets() -> Option<usize> {
+    let is_for_us = match std::env::var("LISTEN_PID") {
+        Ok(process) => process.is_empty() || process.parse() == Ok(std::process::id()),
+        Err(error) => error == VarError::NotPresent,
+    };
+    let number = std::env::var("LISTEN_FDS").ok()?.parse().ok()?;
+    is_for_us.then_some(number)
 }
 
 /// Whether systemd requests notifications.

@@ -110,6 +110,7 @@ fn load_files(
         }
         committer.begin_opening(&mut engine, options.opening.map_or_else(random_number, Ok)?)?;
         engine.media.set_io(Io::Files);
+        engine.media.end_replay();
         // Space is reserved at once. If there is too little, the first write gets the error.
         committer.make_room(&mut engine).ok();
         Ok(())

@@ -5,6 +5,7 @@
 //! A sparse file allocates space as slots come into use, and releases the space of slots that are not needed soon. The
 //! space for some slots is allocated ahead of programs, so that an accepted request does not run out of space halfway.
 
+use std::collections::BTreeSet;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
@@ -40,6 +41,11 @@ fn reserve(blocks: u32) -> u32 {
     (blocks / RESERVE_PART).max(RESERVE_MIN)
 }
 
+/// Releases the space of a slot. If that fails, it remains allocated without other effects.
+fn punch(file: &File, slot: u32, slot_bytes: u64) {
+    file.punch(FIRST_SLOT + u64::from(slot) * slot_bytes, slot_bytes).ok();
+}
+
 /// A region.
 pub struct Region {
     /// Index in the device.
@@ -60,6 +66,8 @@ pub struct Region {
     /// Number of slots that must have space before a request is accepted; 0 if the file is fully allocated.
     ahead: u32,
     slot_bytes: u64,
+    /// Slots whose space is to be released when the replay of events has ended.
+    owed: BTreeSet<u32>,
     /// Whether the file has writes since it was last handed over for a sync, and whether frames were written since the
     /// last commit began.
     is_dirty: bool,
@@ -138,6 +146,7 @@ impl Region {
             reserve,
             ahead: if sparse && slots_max.is_none() { ahead } else { 0 },
             slot_bytes,
+            owed: BTreeSet::new(),
             is_dirty: false,
             is_ahead: false,
         })
@@ -383,18 +392,42 @@ impl Region {
         self.slots.make_ready(self.ahead, |slot| file.allocate(FIRST_SLOT + u64::from(slot) * slot_bytes, slot_bytes))
     }
 
-    /// A commit is durable: its pages are in the file, and slots that waited for it are free. If `punches` is set, the
-    /// space of slots that are not needed soon is released, unless the file must keep all its space.
+    /// A commit is durable: its pages are in the file, and slots that waited for it are free. The space of slots that are
+    /// not needed soon is released, unless the file must keep all its space: now if `punches` is set, otherwise in
+    /// [`Region::release_owed`].
     pub fn left(&mut self, punches: bool) {
-        let (file, slot_bytes) = (&self.file, self.slot_bytes);
+        let (file, slot_bytes, owed) = (&self.file, self.slot_bytes, &mut self.owed);
         self.waiting.left();
-        let punches = punches && (self.ahead > 0 || self.slots_max.is_some());
+        let keeps_space = self.ahead == 0 && self.slots_max.is_none();
         self.slots.release(self.reserve, |slot| {
-            if punches {
-                // If the space cannot be released, it remains allocated without other effects.
-                file.punch(FIRST_SLOT + u64::from(slot) * slot_bytes, slot_bytes).ok();
+            if punches && !keeps_space {
+                punch(file, slot, slot_bytes);
+            } else if !keeps_space {
+                owed.insert(slot);
             }
         });
+    }
+
+    /// Releases the space of slots that were freed during a replay of events and are still free. They may have had no space
+    /// before: the journal puts frames back into their places. No slot is released before the replay has ended, because
+    /// frames of a later batch, which are in the file only, may be in it.
+    pub fn release_owed(&mut self) {
+        let owed = std::mem::take(&mut self.owed);
+        if owed.is_empty() {
+            return;
+        }
+        let released = self.slots.released().iter().filter(|slot| owed.contains(slot));
+        released.for_each(|&slot| punch(&self.file, slot, self.slot_bytes));
+    }
+
+    /// Numbers of the free slots.
+    pub fn free_slots(&self) -> BTreeSet<u32> {
+        self.slots.free().iter().copied().collect()
+    }
+
+    /// The slot at this offset of the file, which is not before the first slot.
+    pub fn slot_at(&self, offset: u64) -> u32 {
+        (offset.saturating_sub(FIRST_SLOT) / self.slot_bytes) as u32
     }
 
     /// Places of all programmed pages.
@@ -434,5 +467,105 @@ impl Region {
     pub fn memory_bytes(&self) -> (usize, usize) {
         let known = self.slots.memory_bytes() + self.programmed.memory_bytes() + self.births.memory_bytes();
         (known, self.waiting.memory_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::backing::{Access, Storage};
+    use crate::store::crash_backing::CrashStorage;
+
+    const SEED: u32 = 7;
+    const USED: u32 = 40;
+
+    /// A sparse file of 64 blocks.
+    struct Sparse {
+        storage: CrashStorage,
+        file: File,
+    }
+
+    impl Sparse {
+        fn new() -> Self {
+            let storage = CrashStorage::new();
+            let file = File::from(storage.open("flash", Access::Create, false).unwrap());
+            Self { storage, file }
+        }
+
+        fn region(&self) -> Region {
+            Region::new(Arc::clone(&self.file), 0, Geometry::new(512, 4, 64, 1).unwrap(), true).unwrap()
+        }
+
+        /// Slots of these frames that have been released.
+        fn holes(&self, frames: &[(u64, Vec<u8>)]) -> Vec<usize> {
+            let bytes = self.storage.bytes("flash");
+            let is_hole =
+                |(at, frame): &(u64, Vec<u8>)| bytes[*at as usize..][..frame.len()].iter().all(|&byte| byte == 0);
+            (0..frames.len()).filter(|&number| is_hole(&frames[number])).collect()
+        }
+    }
+
+    /// Programs the first page of each block. Returns the offsets and the frames.
+    fn program(region: &mut Region, blocks: u32, sequence: u64) -> Vec<(u64, Vec<u8>)> {
+        let frame = |block| {
+            let spot = region.take(region.geometry.ppa(BlockId(block), 0), sequence + u64::from(block));
+            let mut frame = vec![0; region.layout.stride()];
+            region.layout.seal(&mut frame, spot.place, sequence + u64::from(block), SEED);
+            (spot.offset, frame)
+        };
+        (0..blocks).map(frame).collect()
+    }
+
+    /// Replays the batch that programs all blocks, with its frames, and the batch that erases them.
+    fn replay(region: &mut Region) -> Vec<(u64, Vec<u8>)> {
+        let frames = program(region, USED, 1);
+        for (offset, frame) in &frames {
+            region.put_back(*offset, frame, SEED, Region::write_through).unwrap();
+        }
+        region.pass();
+        region.left(false);
+        (0..USED).for_each(|block| region.erase(BlockId(block)));
+        region.pass();
+        region.left(false);
+        frames
+    }
+
+    #[test]
+    fn space_that_was_released_is_released_again_after_a_replay() {
+        let sparse = Sparse::new();
+        let mut region = sparse.region();
+        let frames = program(&mut region, USED, 1);
+        frames.iter().for_each(|(offset, frame)| region.write_through(*offset, frame).unwrap());
+        region.leave();
+        region.left(true);
+        (0..USED).for_each(|block| region.erase(BlockId(block)));
+        region.leave();
+        region.left(true);
+        let released: Vec<usize> = (0..8).collect();
+        assert_eq!(sparse.holes(&frames), released);
+
+        let mut region = sparse.region();
+        assert_eq!(replay(&mut region), frames);
+        assert_eq!(sparse.holes(&frames), [0; 0], "the journal has put them back");
+        region.release_owed();
+        assert_eq!(sparse.holes(&frames), released);
+        assert_eq!(region.free_slots().len(), USED as usize);
+        assert_eq!(frames.iter().map(|(offset, _)| region.slot_at(*offset)).max(), Some(USED - 1));
+
+        // A later batch has a frame in the last of these slots, which is the first to be used again. The frame is only in
+        // the file.
+        let mut region = sparse.region();
+        replay(&mut region);
+        let later = program(&mut region, USED - 7, 1000);
+        let (offset, frame) = later.last().unwrap();
+        assert_eq!(*offset, frames[7].0);
+        region.write_through(*offset, frame).unwrap();
+        region.pass();
+        region.left(false);
+        region.release_owed();
+        assert_eq!(sparse.holes(&frames), released[..7]);
+        let mut there = vec![0; frame.len()];
+        sparse.file.read_at(*offset, &mut there).unwrap();
+        assert_eq!(there, *frame);
     }
 }

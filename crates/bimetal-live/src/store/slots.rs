@@ -99,6 +99,16 @@ impl Slots {
         }
     }
 
+    /// The free slots.
+    pub fn free(&self) -> &[u32] {
+        &self.free
+    }
+
+    /// The free slots whose space has been released.
+    pub fn released(&self) -> &[u32] {
+        &self.free[..self.punched as usize]
+    }
+
     /// Number of slots that have space in the file and are the next to be assigned.
     #[inline]
     pub fn ready(&self) -> u32 {

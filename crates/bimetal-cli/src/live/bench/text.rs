@@ -64,8 +64,9 @@ fn explained(args: &MeasureArgs, manner: &str, compared: &str) -> String {
         "\n{}",
         remark(&format!(
             "requests/s {manner}, anywhere in {size}: medians of {} rounds of {} s in turns, and the median of the rounds' ratios. \
-             `CPU` is the ratio of processor time per request: above 1, `bimetal` takes less. Stores use the scheme `{}`; `written` is \
-             its write amplification. {compared}. A flush takes as long as the file system in `--dir` needs.",
+             `CPU` is the processor time per request of the other server divided by that of `bimetal`: above 1, `bimetal` needs \
+             less. Stores use the scheme `{}`; `written` is its write amplification. {compared}. A flush takes as long as the file \
+             system in `--dir` needs.",
             args.rounds, args.seconds, args.scheme
         ))
     )

@@ -160,6 +160,22 @@ impl FileMedia {
         }
     }
 
+    /// The replay of events has ended. The journal has put frames back into slots that were freed later: drops those that are
+    /// held for lack of space, and releases the space of the others.
+    pub(in crate::store) fn end_replay(&mut self) {
+        let Self { regions, held, held_bytes, .. } = self;
+        if !held.is_empty() {
+            let free: Vec<_> = regions.iter().map(Region::free_slots).collect();
+            held.retain(|&(region, offset), frame| {
+                let region = usize::from(region);
+                let is_needed = !free[region].contains(&regions[region].slot_at(offset));
+                *held_bytes -= if is_needed { 0 } else { frame.len() };
+                is_needed
+            });
+        }
+        regions.iter_mut().for_each(Region::release_owed);
+    }
+
     /// Writes the frames that are held because of a lack of space.
     pub(in crate::store) fn place_held(&mut self) -> io::Result<()> {
         while let Some((&(region, offset), frame)) = self.held.first_key_value() {
