@@ -24,13 +24,20 @@ mod tests {
         ("and the like", "\"and others\", or name them"),
         ("the like backing", "\"equivalent storage\""),
         ("is of no", "say what it has or lacks"),
+        ("nine tenths", "\"90 %\""),
+        ("all that was", "name the things: \"all written data\""),
+        ("moved together", "\"compacted\""),
     ];
 
     /// Folders and files of the repository that are checked.
     const READ: &[&str] = &[
+        ".github",
         "ARCHITECTURE.md",
         "CHANGELOG.md",
+        "CITATION.cff",
         "CONTRIBUTING.md",
+        "Dockerfile",
+        "Makefile",
         "README.md",
         "SECURITY.md",
         "contrib",
@@ -39,10 +46,19 @@ mod tests {
         "examples",
         "fuzz",
         "lint",
+        "mkdocs.yml",
+        "pyproject.toml",
         "python",
     ];
 
-    /// The listed phrases in a text, each with its line number. Code is checked too, because messages are literals in it.
+    /// Extensions of files that are read.
+    const EXTENSIONS: &[&str] = &["cff", "ipynb", "md", "py", "pyi", "rs", "service", "sh", "socket", "toml", "yml"];
+
+    /// Names without an extension of files that are read. Other such files are read if they are scripts.
+    const NAMES: &[&str] = &["Dockerfile", "Makefile"];
+
+    /// The listed phrases in a text, each with its line number. Code is checked too, because messages are literals in
+    /// it.
     fn riddles(text: &str) -> Vec<(usize, &'static str, &'static str)> {
         let mut found = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -62,16 +78,24 @@ mod tests {
         found
     }
 
+    /// Whether a file is read. Files without an extension may be binary.
+    fn is_read(path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        match path.extension() {
+            Some(extension) => extension.to_str().is_some_and(|extension| EXTENSIONS.contains(&extension)),
+            None => NAMES.contains(&name) || fs::read(path).unwrap().starts_with(b"#!"),
+        }
+    }
+
     fn read(path: &Path, found: &mut Vec<String>) {
         if path.is_dir() {
             let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
             // Build outputs are not checked.
-            let is_read =
+            let is_source =
                 |path: &Path| !path.ends_with("target") && !path.ends_with("corpus") && !path.ends_with("fixtures");
-            return entries.filter(|path| is_read(path)).for_each(|path| read(&path, found));
+            return entries.filter(|path| is_source(path)).for_each(|path| read(&path, found));
         }
-        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-        if !["rs", "py", "pyi", "md", "toml", "yml", "ipynb"].contains(&extension) || path.ends_with("words.rs") {
+        if path.ends_with("words.rs") || !is_read(path) {
             return;
         }
         let text = fs::read_to_string(path).unwrap();
@@ -87,6 +111,18 @@ mod tests {
         let mut found = Vec::new();
         READ.iter().for_each(|name| read(&root.join(name), &mut found));
         assert!(found.is_empty(), "plain words, please:\n{}", found.join("\n"));
+    }
+
+    #[test]
+    fn scripts_and_settings_are_read() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for name in READ {
+            assert!(root.join(name).exists(), "{name}");
+        }
+        for name in ["Makefile", "CITATION.cff", "contrib/cluster/Dockerfile", "contrib/bimetal@.service", "fuzz/run"] {
+            assert!(is_read(&root.join(name)), "{name}");
+        }
+        assert!(!is_read(&root.join("LICENSE-MIT")));
     }
 
     #[test]

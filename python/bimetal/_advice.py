@@ -180,10 +180,11 @@ def advise(
     writes_per_day
         Bytes written per day, on which lifetimes are based; by default the rate of the trace, or of ``load``.
     chips
-        Candidate chips, of :func:`bimetal.chips`; by default those sold in the year of the prices, without those that
-        another chip beats.
+        Candidate chips, of :func:`bimetal.chips`; by default all chips sold in the price year, except chips of papers,
+        and chips for which another chip with the same cells is at least as good in every time and in erase cycles.
     schemes
-        Candidate schemes, of :func:`bimetal.schemes`, or ``all``; by default one or two for each way to combine cells.
+        Candidate schemes, of :func:`bimetal.schemes`, or ``all``; by default one to three for each way to combine cells
+        (one region, fast and slow regions, SLC mode), and two caches if there is a ``disk``.
     capacity
         Logical capacity in bytes; by default the footprint of the trace.
     disk
@@ -201,14 +202,15 @@ def advise(
     arrivals
         As for :func:`bimetal.replay`; by default the trace's times, or one request at a time if it has no times.
     load
-        Offered load: the trace's times scaled by a factor, ``2x``, or to requests per second, ``5000/s``.
+        Offered load: ``2x`` doubles the arrival rate of the trace; ``5000/s`` scales arrivals to 5,000 requests per
+        second on average.
     repeat, measure
         Number of replays of the trace, and number of measured replays at the end. By default the first half overwrites
         the device once, and the second half overwrites it again and is measured.
     simulations
         Maximum number of simulations; by default a fifth of the candidate devices, from 20 to 80.
     jobs
-        Number of simulations at once; by default the number of processors.
+        Number of threads; by default one for each processor. At most 2 devices are simulated at once.
     drives
         Whole drives that are also candidates: names as in ``bimetal drives``, parts of names, ``all`` or ``none``. By
         default those released within 6 years before the year of the prices.

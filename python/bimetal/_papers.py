@@ -109,8 +109,9 @@ def paper(
 
     ``name`` is one of :func:`bimetal.papers`; by default all papers are reproduced. ``figures`` selects figures by the
     beginnings of their names. ``quick`` uses shorter traces: minutes instead of hours. ``traces`` replaces generated
-    traces, by name, with your own. With ``on``, the claims that any trace can decide are judged on each of these traces
-    instead, on the paper's devices scaled to the trace. ``set`` repeats the experiments with other settings:
+    traces, by name, with your own. With ``on``, the claims are checked on your own traces instead, separately for each
+    trace: only claims that apply to any trace, on the papers' devices, scaled to the trace; no generated trace is used.
+    ``set`` repeats the experiments with other settings:
     ``{"wlaftl.threshold_rule": "cycles"}`` for a parameter of a scheme or a field of its device, where the figure does
     not set it itself, and ``{"fin1.footprint": 0.8}`` for a parameter of a generated trace. A setting that changes no
     replay is a :class:`bimetal.BimetalWarning`. ``jobs`` is the number of replays at once. Ctrl-C ends the

@@ -219,7 +219,7 @@ fn sensitivity(answer: &Answer) -> String {
         let changes: Vec<String> = [down, up].into_iter().flatten().collect();
         if changes.is_empty() {
             text += &remark(&format!(
-                "{}: the same device from a quarter to four times the price",
+                "{}: the answer stays the same between 0.25 and 4 times the price",
                 one.kind.to_uppercase()
             ));
         }

@@ -17,6 +17,9 @@ use serde_json::Value;
 /// Widths of a screen and of a phone, in pixels.
 const WIDTHS: [u32; 2] = [1280, 390];
 
+/// Height of a screen, in pixels.
+const HEIGHT: f64 = 900.0;
+
 /// Maximum size of a report.
 const BYTES_MAX: usize = 3_000_000;
 
@@ -39,7 +42,7 @@ fn browser() -> Option<&'static str> {
 fn frame(page: &str, width: u32) -> String {
     format!(
         "<!DOCTYPE html><meta charset=\"utf-8\"><body>\n\
-         <iframe src=\"{page}\" style=\"border:0;width:{width}px;height:900px\"></iframe>\n<script>\n\
+         <iframe src=\"{page}\" style=\"border:0;width:{width}px;height:{HEIGHT}px\"></iframe>\n<script>\n\
          addEventListener('message', ({{ data }}) => {{\n\
            const line = document.body.appendChild(document.createElement('pre'));\n\
            line.textContent = `RESULT ${{JSON.stringify(data)}}`;\n\
@@ -72,18 +75,20 @@ fn url(path: &Path) -> String {
     format!("file://{}", path.display())
 }
 
-/// Checks a report at every width, and its size.
-fn check(bench: &Bench, report: &str, plots: u64) {
+/// Checks a report at every width, and its size. Returns the results at each width; none without a browser.
+fn check(bench: &Bench, report: &str, plots: u64) -> Vec<Value> {
     let page = std::fs::read_to_string(bench.path(report)).unwrap();
     assert!(page.len() < BYTES_MAX, "{report} has {} bytes", page.len());
-    let Some(browser) = browser() else { return };
-    for width in WIDTHS {
+    let Some(browser) = browser() else { return Vec::new() };
+    let check = |width| {
         let result = look(browser, bench, &page, width);
         assert_eq!(result["problems"], Value::Array(Vec::new()), "{report} at {width} pixels");
         assert_eq!(result["width"], width);
         assert!(result["plots"].as_u64().unwrap() >= plots, "{report}: {result}");
         assert!(result["texts"].as_u64().unwrap() > 100, "{report}: {result}");
-    }
+        result
+    };
+    Vec::from(WIDTHS.map(check))
 }
 
 #[test]
@@ -91,7 +96,14 @@ fn a_comparison_of_all_schemes_is_readable() {
     let bench = Bench::new();
     let ran = bench.succeed(&["compare", "--limit", "30000", "--html", "all.html"]);
     assert!(ran.stdout.contains("Page operations"), "the table is printed too");
-    check(&bench, "all.html", 20);
+    for result in check(&bench, "all.html", 20) {
+        let (width, folded) = (&result["width"], &result["folded"]);
+        let of = |name: &str| folded[name].as_f64().unwrap_or_else(|| panic!("the page has no {name}: {result}"));
+        if width == WIDTHS[0] {
+            assert!(of("verdict") < HEIGHT && of("row") < HEIGHT, "the answer is not on the first screen: {folded}");
+        }
+        assert!(of("width") <= width.as_f64().unwrap(), "the page is wider than the screen: {folded}");
+    }
 }
 
 #[test]

@@ -417,14 +417,22 @@ fn wrong_uses_of_own_traces_are_refused() {
     bench.fail(&["paper", "chang", "--on", "sample", "sample"], 2, &["two traces", "cloudphysics"]);
 }
 
+/// The commands of all figures, on both kinds of stand-ins.
+fn all_commands(reproduction: &Value) -> Vec<&str> {
+    let figures = reproduction["figures"].as_array().unwrap().iter();
+    figures.flat_map(|figure| figure["commands"].as_array().unwrap()).filter_map(Value::as_str).collect()
+}
+
 /// The experiment that the reason of a claim names.
 #[test]
 fn a_claim_is_judged_with_another_setting() {
     let bench = Bench::new();
     let verdict = |reproduction: &Value| {
         let claims = reproduction["claims"].as_array().unwrap();
-        let claim =
-            claims.iter().find(|claim| text(claim, "claim") == "utilisation of the Static that lives longest (%)");
+        let claim = claims.iter().find(|claim| {
+            text(claim, "claim") == "utilisation of the Static that lives longest (%)"
+                && text(claim, "stand_in") == "first"
+        });
         (text(claim.unwrap(), "verdict").to_owned(), text(claim.unwrap(), "reason").to_owned())
     };
     let command = ["paper", "hyssd", "fig5c", "--quick"];
@@ -435,8 +443,7 @@ fn a_claim_is_judged_with_another_setting() {
     assert_eq!(verdict(&varied).0, "held");
     let setting = &varied["settings"][0];
     assert_eq!(["of", "key", "value"].map(|key| text(setting, key)), ["financial", "popular_share", "0"]);
-    let commands: Vec<&str> =
-        varied["figures"][0]["commands"].as_array().unwrap().iter().map(|command| command.as_str().unwrap()).collect();
+    let commands = all_commands(&varied);
     let replays = commands.iter().filter(|command| command.starts_with("bimetal replay")).count();
     assert_eq!(setting["replays"].as_u64(), Some(replays as u64));
     assert!(
@@ -461,8 +468,7 @@ fn settings_of_schemes_apply_where_the_figure_sets_nothing() {
     let varied: Value = serde_json::from_slice(&fs::read(bench.path("varied.json")).unwrap()).unwrap();
     let replays: Vec<u64> =
         varied["settings"].as_array().unwrap().iter().map(|setting| setting["replays"].as_u64().unwrap()).collect();
-    let commands = varied["figures"][0]["commands"].as_array().unwrap().iter().filter_map(Value::as_str);
-    let commands: Vec<&str> = commands.collect();
+    let commands = all_commands(&varied);
     let of_hyssd: Vec<&&str> = commands.iter().filter(|command| command.contains("--scheme hyssd ")).collect();
     assert_eq!(replays, [0, of_hyssd.len() as u64, 0]);
     assert!(of_hyssd.iter().all(|command| command.contains("--set segments=32")), "{of_hyssd:?}");

@@ -120,7 +120,7 @@ pub(crate) fn references(requests: &[Request]) -> u64 {
     data(requests).map(of).fold(0, u64::saturating_add)
 }
 
-/// The requests with page numbers of 32 bits: if there are larger ones, touched addresses are moved together.
+/// The requests with page numbers of 32 bits: if there are larger ones, touched addresses are compacted.
 pub(crate) fn with_short_addresses(requests: &[Request]) -> Option<Cow<'_, [Request]>> {
     let fits = |requests: &[Request]| data(requests).all(|request| request.pages().1 <= u64::from(u32::MAX));
     if fits(requests) {

@@ -49,7 +49,7 @@ pub struct Pool<'a> {
     /// Settings of the user, and the number of replays in which each applied.
     variations: Vec<Variation>,
     applied: Vec<AtomicUsize>,
-    /// The most recently used workloads by the names of their files, the latest at the end.
+    /// The most recently used workloads by the commands that generate them, the latest at the end.
     recent: Mutex<Vec<(String, Once<Workload>)>>,
     /// Replays by their commands.
     replays: Mutex<BTreeMap<String, Once<Arc<Entry>>>>,
@@ -159,10 +159,11 @@ impl<'a> Pool<'a> {
         }
         let once = {
             let mut recent = lock(&self.recent);
-            let file = source.file(stand_in);
-            let known = recent.iter().position(|(name, _)| *name == file);
+            // Two papers have stand-ins of one trace, each fitted to its own figures.
+            let command = source.command(self.scale, stand_in, &self.variations);
+            let known = recent.iter().position(|(known, _)| *known == command);
             let once = known.map_or_else(Default::default, |at| recent.remove(at).1);
-            recent.push((file, Arc::clone(&once)));
+            recent.push((command, Arc::clone(&once)));
             if recent.len() > RECENT {
                 recent.remove(0);
             }

@@ -82,12 +82,22 @@
     });
   }
 
-  function look(patience) {
+  // Before a reader opens anything: the ends of the verdict and of the first row of a comparison, and the page's width.
+  function folded() {
+    const end = (selector) => document.querySelector(selector)?.getBoundingClientRect().bottom ?? null;
+    return {
+      verdict: end(".answer"),
+      row: end(".beside tbody tr:not(.group)"),
+      width: document.documentElement.scrollWidth,
+    };
+  }
+
+  function look(patience, closed) {
     const places = all(document, ".plot");
     if (patience > 0 && places.some((place) => !place.querySelector(".main-svg"))) {
-      return setTimeout(() => look(patience - 1), 100);
+      return setTimeout(() => look(patience - 1, closed), 100);
     }
-    const result = { width: innerWidth, plots: places.length, texts: 0, problems };
+    const result = { width: innerWidth, plots: places.length, texts: 0, folded: closed, problems };
     try {
       places.forEach(drawn);
       const lines = texts();
@@ -102,5 +112,5 @@
   }
   // A reader opens every section of details.
   const open = () => all(document, "details.section").forEach((section) => { section.open = true; });
-  addEventListener("load", () => setTimeout(() => { open(); look(300); }, 500));
+  addEventListener("load", () => setTimeout(() => { const closed = folded(); open(); look(300, closed); }, 500));
 })();

@@ -24,7 +24,7 @@ const WORD: usize = u64::BITS as usize;
 /// Number of owners in a cache line of 64 bytes.
 const OWNERS_PER_LINE: usize = 16;
 
-/// Old places of pages that are moved together.
+/// Old places of pages that are copied in one run.
 #[derive(Debug)]
 pub struct Run {
     pages: [Ppa; WORD],

@@ -6,7 +6,7 @@
 //! and `2q-gclock`, are presets.
 
 use super::combo::chances::CHANCES_MAX;
-use super::combo::detection::Granularity;
+use super::combo::detection::{Granularity, HotHits};
 use super::combo::threshold::{Mode, Threshold};
 use super::combo::{self, Combo, ComboSettings, HotTail, StayingTime, WarmBit};
 use super::presets::presets;
@@ -23,7 +23,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     regions: Regions::FastAndSlow,
     parameters: Parameters::specs,
     adapts: &[THRESHOLD, combo::MIGRATION_RATIO, combo::CHANCES, combo::HOT_THRESHOLD],
-    version: 7,
+    version: 8,
 };
 
 crate::parameters! {
@@ -60,9 +60,11 @@ crate::parameters! {
         pub boundary_shift: bool = true;
         /// Which data in MLC are detected as hot (section 5.2).
         pub detection: Granularity = Granularity::Unit;
-        /// Share of hot units updated in SLC below which fewer units are taken for hot (section 5.2).
+        /// Counting of hits and misses of hot units: by unit or by page (section 5.2).
+        pub hot_hits: HotHits = HotHits::Units;
+        /// Share of hits below which fewer units are taken for hot (section 5.2).
         pub hot_hits_low: f64 = 0.3, in 0.0..=1.0;
-        /// Share of hot units updated in SLC above which more units are taken for hot (section 5.2).
+        /// Share of hits above which more units are taken for hot (section 5.2).
         pub hot_hits_high: f64 = 0.7, in 0.0..=1.0;
         /// Assumed stay of a cold page in SLC: the period in which counters of hot data are halved (section 4.1).
         pub staying_time: StayingTime = StayingTime::Corrected;
@@ -98,6 +100,7 @@ impl ComboFtl {
             warm_bit: parameters.warm_bit,
             detection: combo::detection::DetectionSettings {
                 granularity: parameters.detection,
+                hits: parameters.hot_hits,
                 low: parameters.hot_hits_low,
                 high: parameters.hot_hits_high,
             },

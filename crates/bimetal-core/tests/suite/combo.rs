@@ -127,6 +127,7 @@ const COMBO_CHANGES: &[Change] = &[
     ("hot_percent", "25", &[]),
     ("detection", "page", &[]),
     ("detection", "none", &[]),
+    ("hot_hits", "pages", &[]),
     ("hot_hits_low", "1", &[("hot_hits_high", "0")]),
     ("hot_hits_high", "1", &[("hot_hits_low", "0")]),
     ("staying_time", "printed", &[]),

@@ -178,6 +178,30 @@ fn the_offset_stops_where_the_utilisation_cannot_follow() {
     }
 }
 
+/// With a dead band the offset moves only while one life exceeds the other by that share. MLC and TLC wear out alike here.
+#[test]
+fn a_dead_band_keeps_the_offset() {
+    let [_, (_, regions)] = devices();
+    // The larger life by the smaller one at each move of the offset.
+    let moves = |band: &'static str| {
+        let settings = [PERIOD, ("goal", "lifetime"), ("life_band_percent", band)];
+        let outcome = replayed(&regions, "hyssd", &settings, &zipf("100000"), &Plan { intervals: 1000, ..PLAN });
+        let get = |name: &str| {
+            let column = outcome.measured.metrics.iter().position(|(known, _)| known == name).unwrap();
+            outcome.course.intervals.iter().map(|interval| interval.metrics[column]).collect::<Vec<f64>>()
+        };
+        let (offsets, fast, slow) = (get("life_offset"), get("life_fast"), get("life_slow"));
+        let ratio = |at: usize| fast[at].max(slow[at]) / fast[at].min(slow[at]);
+        // The lives change little between two samples.
+        let moved = (1..offsets.len()).filter(|&at| offsets[at] != offsets[at - 1]);
+        moved.map(|at| ratio(at - 1).max(ratio(at))).collect::<Vec<_>>()
+    };
+    let counts = ["0", "20", "1000"].map(|band| moves(band).len());
+    println!("{counts:?} {:?}", moves("20"));
+    assert!(counts[2] < counts[0] && counts[1] <= counts[0], "{counts:?}");
+    assert!(moves("20").iter().all(|&ratio| ratio > 1.15));
+}
+
 /// The offset moves a step each period towards the SSD with more life left, whatever the optimum does.
 #[test]
 fn lifetime_moves_by_a_step_a_period() {

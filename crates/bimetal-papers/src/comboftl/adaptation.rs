@@ -195,11 +195,11 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         finding(
             &replays,
             "φ(W_N) and φ(W_N-1) below the lower bound, 0.28 and 0.21, take one away (table 5a)",
-            "N - 1, in every such period of any trace with N > 1",
+            "N - 1, in every such period of any trace with N > 0",
             |steps, step| {
                 let old = chances(steps, step).0;
                 let both = [phi(steps, step, old), phi(steps, step, old - 1.0)];
-                old > 1.0 && both.iter().all(|&ratio| ratio > 0.0 && ratio < LOWER)
+                old > 0.0 && both.iter().all(|&ratio| ratio > 0.0 && ratio < LOWER)
             },
             |steps, step| chances(steps, step).1 == chances(steps, step).0 - 1.0,
         )

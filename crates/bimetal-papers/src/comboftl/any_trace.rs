@@ -27,10 +27,10 @@ pub(super) const FIGURES: &[FigureSpec] = &[
     FigureSpec { name: "fig14", title: "the number of chances over time", sources: ON_ANY_TRACE, make: fig14 },
     FigureSpec { name: "fig15", title: "erases of MLC", sources: ON_ANY_TRACE, make: fig15 },
     FigureSpec { name: "fig16", title: "size of a unit", sources: ON_ANY_TRACE, make: fig16 },
-    FigureSpec { name: "abstract", title: "the headline", sources: ON_ANY_TRACE, make: headline },
+    FigureSpec { name: "introduction", title: "the headline", sources: ON_ANY_TRACE, make: headline },
 ];
 
-/// Write performance in the abstract, by that of SLC-only and of MLC-only, with the tolerance of these claims here.
+/// Write performance in the introduction, by that of SLC-only and of MLC-only, with the tolerance of these claims here.
 const BY_SLC: f64 = 0.84 * 0.9;
 const BY_MLC: f64 = 1.48 * 0.9;
 

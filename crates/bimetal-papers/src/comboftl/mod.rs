@@ -49,7 +49,7 @@ pub static SPEC: PaperSpec = PaperSpec {
         FigureSpec { name: "fig15", title: "erases of MLC", sources: ALL, make: erases::fig15 },
         FigureSpec { name: "fig16", title: "size of a unit", sources: ALL, make: erases::fig16 },
         FigureSpec { name: "fit", title: "the calibrated stand-ins", sources: TRACES, make: fit::figure },
-        FigureSpec { name: "abstract", title: "the headline", sources: TRACES, make: time::headline },
+        FigureSpec { name: "introduction", title: "the headline", sources: TRACES, make: time::headline },
     ],
     on_any_trace: any_trace::FIGURES,
     calibrations: CALIBRATIONS,

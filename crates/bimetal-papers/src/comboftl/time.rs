@@ -1,4 +1,4 @@
-//! Figs. 10 to 12, table 2 and the abstract: execution time.
+//! Figs. 10 to 12, table 2 and the introduction: execution time.
 
 use std::sync::Arc;
 
@@ -463,7 +463,7 @@ pub(super) fn table2(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The abstract: write performance compared with chips of one kind.
+/// The introduction: write performance compared with chips of one kind.
 pub(super) fn headline(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let runs = of_each(lab, TRACES, &[(MLC_ONLY, &[]), (SLC_ONLY, &[]), (COMBO_5, &[])])?;
     let mean = |by: usize| runs.iter().map(|entries| time_ratio(&entries[2], &entries[by])).sum::<f64>() / 3.0;

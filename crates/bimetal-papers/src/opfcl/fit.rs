@@ -162,8 +162,8 @@ const SEARCH_GOALS: &[Goal] = &[
     },
 ];
 
-/// Searched settings, each with its candidate values.
-const LOCALITIES: &[(&str, &[&str])] = &[
+/// Searched settings of a server's locality, each with its candidate values.
+pub(in super::super) const LOCALITIES: &[(&str, &[&str])] = &[
     ("settled", &["false", "true"]),
     ("popular_share", &["0", "0.3", "0.5", "0.7", "0.9", "1"]),
     ("popularity", &["0", "0.3", "0.6", "0.9", "1.2"]),

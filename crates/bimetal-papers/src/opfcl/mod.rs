@@ -24,6 +24,7 @@ use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
+pub(super) use fit::LOCALITIES;
 use fit::{CALIBRATIONS, FITTED_EXCHANGE, FITTED_FINANCIAL, FITTED_HOME, FITTED_MSN, FITTED_SEARCH};
 pub(super) use model::zipf_hits;
 

@@ -118,7 +118,7 @@ pub(super) fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             Finding::fact(claim, "within a fifth", most - least <= 0.2, format!("{} to {}", short(least), short(most)))
                 .unless(
                     "the read share r rises to 0.95 and falls to 0.06 in the third quarter: the write cache takes \
-                     the read cache's room and fills with new writes only; with nine tenths of the counts kept \
+                     the read cache's room and fills with new writes only; with 90 % of the counts kept \
                      (`curve_keep=0.9`) it is 0.593 to 0.701, and with all repeated requests to popular pages \
                      (`popular_share=1`) 0.693 to 0.805",
                 ),

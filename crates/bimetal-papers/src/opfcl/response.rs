@@ -176,7 +176,7 @@ fn divided_is_equal(responses: &Responses) -> Finding {
 pub(super) fn fig6a(responses: &Responses) -> Vec<Finding> {
     let mut findings = common(responses, [60.0, 60.0], (LOCALITY, FLAT_ERASES, OLD_COUNTS));
     findings.push(divided_is_better(responses).unless(
-        "r follows the hits of one period and wanders; with nine tenths of the counts kept (`curve_keep=0.9`) RW-FCL is \
+        "r follows the hits of one period and wanders; with 90 % of the counts kept (`curve_keep=0.9`) RW-FCL is \
          faster, at 60 %",
     ));
     findings

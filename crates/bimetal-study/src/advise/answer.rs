@@ -11,7 +11,7 @@ use super::prices::{Kind, Listed, total};
 use super::space::Candidate;
 use crate::describe;
 use crate::listing::Listing;
-use crate::number::{LIVES, SIZES, dollars, significant, with_unit};
+use crate::number::{LIVES, SIZES, dollars, significant, thousands, with_unit};
 use crate::sweep::pareto;
 use crate::sweep::point::Replay;
 use crate::sweep::row::Row;
@@ -99,14 +99,10 @@ impl Answer {
 
     /// The searched devices and the number of simulations, in words.
     pub fn searched(&self) -> String {
-        let with = match self.dies.as_slice() {
-            [] | [1] => " of 1 die".to_owned(),
-            [dies] => format!(" of {dies} dies"),
-            [first, .., last] => format!(" of {first} to {last} dies"),
-        };
         let settled = if self.is_settled { "" } else { "; more simulations may find a cheaper one" };
-        let failed = if self.failed > 0 { format!(", of which {} failed", self.failed) } else { String::new() };
-        format!("{} candidate devices{with}, {} simulated{failed}{settled}", self.candidates, self.simulations)
+        let count = |count: usize| thousands(count as u64);
+        let failed = if self.failed > 0 { format!(", of which {} failed", count(self.failed)) } else { String::new() };
+        format!("{}, {} simulated{failed}{settled}", candidates(self.candidates, &self.dies), count(self.simulations))
     }
 
     /// The write rate on which lives are based, and the meaning of TBW and DWPD, in words.
@@ -409,6 +405,16 @@ impl<'a> Judge<'a> {
     }
 }
 
+/// The number of candidate devices and their numbers of dies, in words.
+fn candidates(count: usize, dies: &[u32]) -> String {
+    let with = match dies {
+        [] | [1] => "1 die".to_owned(),
+        [dies] => format!("{dies} dies"),
+        [first, .., last] => format!("{first} to {last} dies"),
+    };
+    format!("{} candidate devices of {with}", thousands(count as u64))
+}
+
 /// The response measure beside price and life: the measure of the first response goal, or the 99th percentile.
 pub fn response_of(goals: &[Goal]) -> Measure {
     let of_goal = goals.iter().map(|goal| goal.measure).find(|measure| measure.cause() == Cause::Latency);
@@ -430,4 +436,16 @@ pub fn binds(recommended: Option<&Choice>, closest: &[Choice], by_goal: &[ByGoal
         most.map(|(_, one)| one.goal.measure.cause())
     };
     opens.or_else(missed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_are_counted_in_thousands() {
+        assert_eq!(candidates(838, &[1]), "838 candidate devices of 1 die");
+        assert_eq!(candidates(12_345, &[6]), "12,345 candidate devices of 6 dies");
+        assert_eq!(candidates(1_234_567, &[1, 2, 128]), "1,234,567 candidate devices of 1 to 128 dies");
+    }
 }

@@ -5,7 +5,8 @@ use bimetal_core::units::ByteSize;
 /// The user's restrictions. The defaults leave all of them open.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// Names of chips. If empty: chips on the market in the year of the prices, without those that another one beats.
+    /// Names of chips. If empty: chips on the market in the year of the prices, without those that another one equals or
+    /// beats.
     pub chips: Vec<String>,
     /// Names of schemes. If empty: the usual ones; `all` means all.
     pub schemes: Vec<String>,

@@ -173,11 +173,15 @@ impl DrivesToBuy {
                 "drives are simulated full, and scaled down to {simulated} with their caches: an emptier drive has more cache and \
                  is faster"
             ));
-            notes.push(format!(
-                "the command prints the same responses, but life and TBW of the scaled drive: {} is {} times as large",
-                drive.name,
-                significant(drive.scale)
-            ));
+            let times = format!("{} is {} times as large", drive.name, significant(drive.scale));
+            notes.push(match &drive.choice.command {
+                Some(_) => {
+                    format!(
+                        "the command below prints the same responses, and the life and TBW of a scaled drive; {times}"
+                    )
+                }
+                None => format!("life and TBW are those of the scaled drive times the ratio of capacities: {times}"),
+            });
             let quoted: Vec<&str> =
                 self.offered.iter().filter(|drive| drive.is_quoted).map(|drive| drive.title.as_str()).collect();
             let given = if quoted.is_empty() {

@@ -7,14 +7,14 @@ use bimetal_core::scheme::{self, Regions, SCHEMES, SchemeSpec};
 use super::asked::{Asked, SpaceError};
 use super::prices::PriceList;
 
-/// Schemes that are tried if none are named: one or two successful ones for each way to use cells. Caches are only
-/// tried over a disk.
+/// Schemes that are tried if none are named: two or three successful ones for each way to combine cells, and the page
+/// map. Caches are only tried over a disk.
 const USUAL_SCHEMES: [&str; 8] =
     ["pagemap", "wlaftl", "cftl", "hyssd", "pslc-static", "pslc-dynamic", "opfcl", "fpfcl"];
 
 /// The named chips, or the chips on the market in the year of the prices: for each kind of cells those with data
-/// sheets, without those that another one beats in all times and cycles. If no chip has a price in that year, the
-/// latest earlier year with prices applies.
+/// sheets, without those that another one equals or beats in all times and cycles. If no chip has a price in that year,
+/// the latest earlier year with prices applies.
 ///
 /// # Errors
 /// Unknown names, or chips without a price.

@@ -20,11 +20,23 @@ crate::choices! {
     }
 }
 
+crate::choices! {
+    /// Counting of hits and misses of hot units.
+    pub enum HotHits {
+        /// Units that became hot: hit if they were updated in the log before they cooled down, otherwise missed.
+        Units = "units",
+        /// Their pages in the log: hit at each update there, missed if they are demoted.
+        Pages = "pages",
+    }
+}
+
 /// Settings of the detection.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct DetectionSettings {
     /// Granularity of hot data.
     pub granularity: Granularity,
+    /// Counting of hits and misses of hot units.
+    pub hits: HotHits,
     /// Hit ratio below which fewer units are taken for hot.
     pub low: f64,
     /// Hit ratio above which more units are taken for hot.
@@ -70,7 +82,7 @@ pub struct Detection {
     unit_pages: u32,
     /// The hotness threshold of units: δ.
     threshold: u32,
-    /// Hot units that were updated in the log in this period, and those that left it without an update.
+    /// Hits and misses of hot units in this period.
     hits: u32,
     misses: u32,
     /// Units found hot so far, and the number of them that were hit.
@@ -155,10 +167,14 @@ impl Detection {
     pub fn note_log_write(&mut self, unit: u32, written: u32, updated: u32) {
         let unit = &mut self.units[(unit / self.group) as usize];
         unit.resident += written - updated;
-        if unit.is_hot && !unit.is_hit && updated > 0 {
+        if unit.is_hot && updated > 0 {
+            let is_first = !unit.is_hit;
             unit.is_hit = true;
-            self.hits += 1;
-            self.hit += 1;
+            self.hit += u64::from(is_first);
+            self.hits = self.hits.saturating_add(match self.settings.hits {
+                HotHits::Units => u32::from(is_first),
+                HotHits::Pages => updated,
+            });
         }
     }
 
@@ -174,10 +190,14 @@ impl Detection {
     pub fn note_demoted(&mut self, unit: u32, count: u32) {
         let unit = &mut self.units[(unit / self.group) as usize];
         unit.resident -= count;
-        if unit.resident == 0 && unit.is_hot {
-            unit.is_hot = false;
-            self.misses += u32::from(!unit.is_hit);
+        if !unit.is_hot {
+            return;
         }
+        unit.is_hot = unit.resident > 0;
+        self.misses = self.misses.saturating_add(match self.settings.hits {
+            HotHits::Units => u32::from(!unit.is_hot && !unit.is_hit),
+            HotHits::Pages => count,
+        });
     }
 
     /// Ends a decay period: only the recent past counts.
@@ -186,7 +206,8 @@ impl Detection {
             unit.count /= 2;
             if unit.is_hot && unit.count < self.threshold / 2 {
                 unit.is_hot = false;
-                self.misses += u32::from(!unit.is_hit);
+                // Pages are judged when they leave the log.
+                self.misses += u32::from(self.settings.hits == HotHits::Units && !unit.is_hit);
             }
         }
         for word in self.pages.as_mut_slice() {
@@ -251,7 +272,11 @@ mod tests {
     use super::*;
 
     fn detection(granularity: Granularity) -> Detection {
-        Detection::new(DetectionSettings { granularity, low: 0.3, high: 0.7 }, 8, 80, 2)
+        judged(granularity, HotHits::Units)
+    }
+
+    fn judged(granularity: Granularity, hits: HotHits) -> Detection {
+        Detection::new(DetectionSettings { granularity, hits, low: 0.3, high: 0.7 }, 8, 80, 2)
     }
 
     #[test]
@@ -311,6 +336,24 @@ mod tests {
         };
         assert_eq!([after(0, 1, 8), after(3, 1, 8), after(0, 0, 8)], [10, 6, 8]);
         assert_eq!([after(0, 1, 64), after(1, 0, 1)], [64, 1]);
+    }
+
+    #[test]
+    fn hits_may_be_counted_by_page() {
+        let mut detection = judged(Granularity::Unit, HotHits::Pages);
+        heat(&mut detection, 0);
+        detection.note_log_write(0, 6, 0);
+        (0..2).for_each(|_| detection.note_log_write(0, 2, 2));
+        detection.note_demoted(0, 4);
+        assert_eq!((detection.hits, detection.misses, detection.totals()), (4, 4, (1, 1)), "the unit was hit once");
+        detection.note_demoted(0, 2);
+        assert_eq!((detection.misses, detection.is_hot(0)), (6, false));
+        // A unit that is no longer hot is not judged.
+        detection.note_log_write(0, 2, 0);
+        detection.note_demoted(0, 2);
+        heat(&mut detection, 1);
+        (0..2).for_each(|_| detection.decay());
+        assert_eq!((detection.hits, detection.misses, detection.is_hot(1)), (4, 6, false));
     }
 
     #[test]

@@ -36,7 +36,7 @@ use crate::request::{Op, Request};
 use crate::save::Table;
 use crate::units::{BlockId, RegionId};
 use chances::{Chances, State};
-use detection::{Detection, Granularity};
+use detection::{Detection, Granularity, HotHits};
 use partitions::Partitions;
 use reclaim::ValidShares;
 use threshold::{Mode, Threshold};
@@ -113,7 +113,12 @@ impl ComboSettings {
             warm_bit: WarmBit::Keep,
             hot_percent: 100,
             boundary_shift: false,
-            detection: detection::DetectionSettings { granularity: Granularity::None, low: 0.0, high: 1.0 },
+            detection: detection::DetectionSettings {
+                granularity: Granularity::None,
+                hits: HotHits::Units,
+                low: 0.0,
+                high: 1.0,
+            },
             staying_time: StayingTime::Corrected,
         }
     }
