@@ -65,8 +65,10 @@ mod tests {
     fn the_longest_path_of_an_address_is_used_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let of_length = |length: usize| {
-            let name = "x".repeat(length - folder.path().as_os_str().len() - 1);
-            folder.path().join(name)
+            let directory =
+                folder.path().join("x".repeat(length - folder.path().as_os_str().len() - "/".len() - "/s".len()));
+            std::fs::create_dir(&directory).unwrap();
+            directory.join("s")
         };
         let (longest, longer) = (of_length(PATH_BYTES), of_length(PATH_BYTES + 1));
         assert!(is_addressable(&longest) && UnixListener::bind(&longest).is_ok());
