@@ -206,5 +206,5 @@ fn a_socket_is_taken_from_nobody() {
     let file = folder.path().join("file");
     File::create(&file).unwrap();
     assert!(matches!(bind(&file), Err(ListenError::NotSocket(_))));
-    assert!(matches!(bind(&folder.path().join("x".repeat(200))), Err(ListenError::System { .. })));
+    assert!(matches!(bind(&folder.path().join("x".repeat(200))), Err(ListenError::TooLong(_))));
 }
