@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::SocketAddrUnix;
 
 /// Bytes of a path that the address of a socket has room for, without the zero byte that most programs need at its end.
-const PATH_BYTES: usize = 107;
+pub(crate) const PATH_BYTES: usize = 107;
 
 /// Whether the address of a socket has room for `path`. Other programs cannot connect to a socket at a longer path.
 pub(crate) fn is_addressable(path: &Path) -> bool {

@@ -11,6 +11,11 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// A text in an object of JSON; empty if there is none.
+pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
 /// Result of a run of the binary.
 #[derive(Debug)]
 pub struct Ran {

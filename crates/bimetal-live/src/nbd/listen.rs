@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::socket_path::{SocketPath, connect, is_addressable};
+use crate::socket_path::{PATH_BYTES, SocketPath, connect, is_addressable};
 
 /// Connections that the system keeps until they are accepted.
 const BACKLOG: i32 = 64;
@@ -129,7 +129,7 @@ pub enum ListenError {
     #[error("another server listens at `{}`; stop it or choose another path", .0.display())]
     InUse(PathBuf),
     /// The address of a socket has no room for the path.
-    #[error("the path of the socket `{}` is longer than 107 bytes; choose a shorter path", .0.display())]
+    #[error("the path of the socket `{}` is longer than {} bytes; choose a shorter path", .0.display(), PATH_BYTES)]
     TooLong(PathBuf),
     /// The path is not a socket.
     #[error("`{}` exists and is not a socket; remove it or choose another path", .0.display())]
