@@ -78,6 +78,7 @@ EXPERIMENTS: list[tuple[str, str, str]] = [
     ("opfcl", "fig12", "rwfcl.rates=period msn.recency=1.2"),
     ("opfcl", "fig13", "msn.popular_share=1"),
     ("opfcl", "fig13", "opfcl.curve_keep=0.9"),
+    ("opfcl", "fig14", "rwfcl.period=1000000000"),
     ("opfcl", "fig14", "msn.popular_share=1"),
     ("opfcl", "fig14", "financial.popular_share=1 financial.popularity=0"),
     ("opfcl", "fig14", "financial.popular_share=1 financial.popularity=0 financial.used=180MiB"),

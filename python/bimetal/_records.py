@@ -829,7 +829,7 @@ class PriceStep(Record):
     factor: float
     #: Price of the cheapest device that meets all goals, in US dollars.
     cost_usd: float | None
-    #: The device, if it differs from the device at the next step towards today's prices.
+    #: The device, if it differs from the device at the next step towards a factor of 1.
     changes_to: Choice | None
     #: Whether no device meets all goals any more.
     is_none: bool

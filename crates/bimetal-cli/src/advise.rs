@@ -228,7 +228,7 @@ fn sensitivity(answer: &Answer) -> String {
     text
 }
 
-/// The first change on one side of today's prices.
+/// The first change on one side of a factor of 1.
 fn nearest(one: &Sensitivity, side: impl Fn(f64) -> bool) -> Option<&PriceStep> {
     let changed = |step: &&PriceStep| side(step.factor) && (step.changes_to.is_some() || step.is_none);
     let distance = |step: &PriceStep| if step.factor > 1.0 { step.factor } else { 1.0 / step.factor };

@@ -118,8 +118,8 @@ pub struct RunArgs {
     /// larger region at equal cost
     #[arg(long, value_name = "NAME|FILE", default_value = "auto", help_heading = "Device options")]
     pub device: String,
-    /// Set a parameter of every scheme that has it, or a field of the device: `logical=1GiB`, `fast.capacity=32MiB`,
-    /// `slow.spare=7%`, `slow.chip=tlc-2014`, `slow.endurance=3000` (repeatable)
+    /// Set a parameter of every scheme that has it, or a field of the device: `logical=1GiB`, `fast.capacity=32MiB`, or
+    /// `2%` of the logical capacity, `slow.spare=7%`, `slow.chip=tlc-2014`, `slow.endurance=3000` (repeatable)
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Device options")]
     pub set: Vec<(String, String)>,
     /// Seed of the pseudo-random numbers of the device
@@ -372,8 +372,8 @@ pub struct PaperArgs {
     #[arg(long, value_name = "NAME=FILE", value_parser = setting)]
     pub trace: Vec<(String, String)>,
     /// Check the papers' claims on your own traces, separately for each trace. Only claims that apply to any trace are
-    /// checked. Devices are those of the papers, scaled to the trace; no generated trace is used. `sample` is the
-    /// built-in real trace (repeatable)
+    /// checked, of all figures of a paper. Devices are those of the papers, scaled to the trace; no generated trace is
+    /// used. `sample` is the built-in real trace (repeatable)
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["figures", "quick", "trace"])]
     pub on: Vec<PathBuf>,
     /// Repeat the experiments with another setting. SCHEME.KEY=VALUE: a parameter of a scheme, or a field of its

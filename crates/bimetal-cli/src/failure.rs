@@ -47,7 +47,9 @@ impl Failure {
     pub fn command_line(error: &clap::Error) -> Self {
         let text = error.render().to_string();
         let first = text.split("\n\n").next().unwrap_or_default();
-        let hint = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+        // An option that does not exist is rarely meant as a value.
+        let is_of_use = |tip: &&str| !tip.starts_with("to pass ");
+        let hint = text.lines().find_map(|line| line.trim().strip_prefix("tip: ")).filter(is_of_use);
         let line = first.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = line.strip_prefix("error: ").unwrap_or(&line);
         let line = with_backticks(line);

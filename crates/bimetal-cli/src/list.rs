@@ -141,14 +141,18 @@ fn workload(spec: &WorkloadSpec) -> Item {
     item
 }
 
+/// Columns for the name of a figure, such as `introduction`.
+const FIGURE_WIDTH: usize = 14;
+
 fn paper_item(item: &PaperItem) -> Item {
     let mut full = bold(item.name) + "\n" + &indented(item.summary, 2) + &indented(item.citation, 2);
     for figure in &item.figures {
         let traces = figure.traces.join(", ");
         let traces = if traces.is_empty() { String::new() } else { format!(" (traces: {traces})") };
-        full.push_str(&format!("    {:<12}", figure.name));
-        let lines = broken(&format!("{}{traces}", figure.title), width() - 16);
-        full.push_str(&(lines.join(&format!("\n{}", " ".repeat(16))) + "\n"));
+        full.push_str(&format!("    {:<FIGURE_WIDTH$}", figure.name));
+        let indent = 4 + FIGURE_WIDTH;
+        let lines = broken(&format!("{}{traces}", figure.title), width() - indent);
+        full.push_str(&(lines.join(&format!("\n{}", " ".repeat(indent))) + "\n"));
     }
     Item { name: item.name.into(), row: vec![item.name.into(), item.summary.into()], json: value(item), full }
 }

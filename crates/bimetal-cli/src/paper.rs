@@ -2,10 +2,10 @@
 
 mod any_trace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use bimetal_papers::claim::{Claim, Figure};
+use bimetal_papers::claim::{Claim, Figure, Verdict};
 use bimetal_papers::variation::{Applied, Variation};
 use bimetal_papers::{Chosen, Conditions, Reproduction, Score, check_traces, check_variations, choose, reproduce};
 use bimetal_study::figure::{Origin, Plot, Series, short};
@@ -78,7 +78,9 @@ fn settings(settings: &[Applied]) -> String {
 }
 
 fn figure_text(figure: &Figure) -> String {
-    let mut text = format!("{}  {}\n", bold(&format!("{} {}", figure.paper, figure.figure)), figure.title);
+    let on = figure.stand_in.name();
+    let mut text =
+        format!("{}  {}, on {on} traces\n", bold(&format!("{} {}", figure.paper, figure.figure)), figure.title);
     text.push_str(&indented(&figure.caption, 2));
     for plot in &figure.plots {
         text.push('\n');
@@ -109,7 +111,7 @@ fn plot_text(plot: &Plot) -> String {
     remark(&format!("{}: {} by {}", plot.title, plot.y.label, plot.x.label)) + &grid.render(width())
 }
 
-/// A line for each claim, with its reason if the reason says more than the figures.
+/// A line for each claim, and the reasons of those that are not judged.
 fn claims(claims: &[Claim]) -> String {
     let mut rows = Vec::new();
     for claim in claims {
@@ -126,7 +128,10 @@ fn claims(claims: &[Claim]) -> String {
         }
     }
     let heads = ["figure", "claim", "kind", "traces", "paper", "here", "verdict"].map(|head| (head, Align::Left));
-    plain(&heads, rows)
+    let not_judged = claims.iter().filter(|claim| claim.verdict == Verdict::NotJudged);
+    let reasons: BTreeSet<_> = not_judged.map(|claim| claim.reason.as_str()).collect();
+    let reasons: String = reasons.iter().map(|reason| remark(&format!("not judged: {reason}"))).collect();
+    plain(&heads, rows) + &reasons + &remark("`--html` and `--json` have the reason of each verdict")
 }
 
 fn scoreboard(scores: &[Score]) -> String {

@@ -1,6 +1,7 @@
 //! `bimetal sweep`: many devices under many traces.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 #[cfg(not(feature = "parquet"))]
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ use crate::{output, warn};
 
 /// Maximum number of failed points that are named.
 const FAILURES_SHOWN: usize = 5;
+/// Maximum number of notes about devices.
+const NOTES_SHOWN: usize = 5;
 /// Maximum number of lines of a front.
 const FRONT_SHOWN: usize = 16;
 
@@ -154,7 +157,26 @@ fn shown(study: &Study, rows: &[Row], left_out: &[Row], path: &Path) -> String {
     for group in pareto::groups(rows) {
         text += &front(rows, &group, &varying);
     }
-    text
+    text + &notes(rows)
+}
+
+/// Changes that were made to devices so that schemes can run, and the number of points with each.
+fn notes(rows: &[Row]) -> String {
+    let mut points: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for row in rows {
+        for note in row.figures.iter().flat_map(|figures| &figures.notes) {
+            *points.entry((&row.point.scheme, note)).or_default() += 1;
+        }
+    }
+    let mut lines: Vec<_> = points.into_iter().collect();
+    lines.sort_by_key(|&(_, count)| Reverse(count));
+    let shown = lines.iter().take(NOTES_SHOWN);
+    let mut text: String =
+        shown.map(|&((scheme, note), count)| remark(&format!("`{scheme}`, {}: {note}", self::points(count)))).collect();
+    if let Some(more) = lines.len().checked_sub(NOTES_SHOWN).filter(|&more| more > 0) {
+        text += &remark(&format!("and {more} more such notes: `--csv` has those of each point"));
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 /// The best points of a trace: none is cheaper, faster and longer-lived at once.

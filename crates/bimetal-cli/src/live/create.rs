@@ -11,6 +11,7 @@ use bimetal_study::prepare;
 
 use crate::args::{CreateArgs, PlaceArgs};
 use crate::failure::Failure;
+use crate::manual::program_name;
 use crate::{inform, setup};
 
 /// Default capacity of a scaled device.
@@ -23,7 +24,7 @@ pub fn run(args: &CreateArgs) -> Result<(), Failure> {
         inform(&format!("note: {note}"));
     }
     let store = args.store.display();
-    inform(&format!("{store}: {}; serve it with `bimetal serve {store}`", summary(&resolved.device)));
+    inform(&format!("{store}: {}; serve it with `{} serve {store}`", summary(&resolved.device), program_name()));
     Ok(())
 }
 

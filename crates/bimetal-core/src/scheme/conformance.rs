@@ -1,6 +1,6 @@
 //! The requirements of every scheme, as functions that panic if one is not met: for the tests of schemes here and in
-//! other crates. They need the feature `conformance` of this crate. A panic names the scheme, the device, the settings
-//! and the seed.
+//! other crates. They need the feature `conformance` of this crate. A panic names the scheme, and the device,
+//! the settings and the seed if there are several.
 //!
 //! Small devices of all shapes are filled, or not, and serve random requests over [`Checked`] media, which assert the
 //! rules of flash and follow the data. The simplest model of a device, the last written version of each sector, gives

@@ -20,7 +20,8 @@
 //!
 //! # What a scheme may rely on
 //!
-//! Requests lie within the logical capacity. `fill` is called before the first request or never. The verbs of the media
+//! Requests lie within the logical capacity. On a device with a write buffer a write is a run of consecutive sectors that
+//! left the buffer together, not a request of the host; `bare-dies` has no buffer. `fill` is called before the first request or never. The verbs of the media
 //! do not fail, because bad blocks are handled below the seam. The device has the regions that [`SchemeSpec::regions`]
 //! asks for. In return the scheme programs each page once per erase, and the pages of a block in order.
 //!
@@ -29,7 +30,8 @@
 //! It uses no clock, no file and no randomness except [`Shape::seed`]: the same requests lead to the same operations.
 //! It does not allocate once it is warm. The state may come from damaged bytes, so [`Scheme::check`] must find every
 //! inconsistency by which serving could index out of range or loop for ever. `scheme::conformance`, behind the feature
-//! `conformance` of this crate, tests these guarantees.
+//! `conformance` of this crate, tests these guarantees, except that of allocation. A replay checks none of them: simulated
+//! media count every operation, also one that real flash refuses.
 //!
 //! # Registration
 //!

@@ -332,6 +332,17 @@ mod tests {
     }
 
     #[test]
+    fn the_unused_budget_serves_log_blocks() {
+        let (mut media, mut scheme) = device(&[("hot_accesses", "255")]);
+        let folded = |media: &SimMedia| media.ledger().rows[0].counts.get(FlashOp::Erase, Cause::Fold);
+        // 13 blocks: 8 with data, 2 kept erased. The other 3, of which the budget is 2, are log blocks before any fold.
+        (0..3).for_each(|block| serve(&mut media, &mut scheme, Op::Write, block, 1));
+        assert_eq!((scheme.blocks.chains().spare_blocks(), folded(&media)), (2, 0));
+        serve(&mut media, &mut scheme, Op::Write, 3, 1);
+        assert!(folded(&media) > 0);
+    }
+
+    #[test]
     fn hot_blocks_go_to_slc_mode_while_the_budget_lasts() {
         let (mut media, mut scheme) = device(&[("hot_accesses", "4")]);
         (0..3).for_each(|block| serve(&mut media, &mut scheme, Op::Read, block, 5));

@@ -24,8 +24,8 @@ pub struct Objects {
     pub(super) insert: bool,
 }
 
-const SYNTAX: &str = "it is `slots` (a place for each object, by first appearance), or `bytes`, `sectors`, `kib` or `4kib` (ids are \
-                      addresses in that unit), and `insert` behind a comma if the first access to each object writes it";
+const SYNTAX: &str = "use `slots` (each object gets an address at its first access), or `bytes`, `sectors`, `kib` or `4kib` (ids are \
+                      addresses in this unit); append `,insert` if the first access to each object is a write";
 
 impl FromStr for Objects {
     type Err = TraceError;
@@ -40,7 +40,7 @@ impl FromStr for Objects {
         if place == "slots" || unit_bytes.is_some() {
             return Ok(Self { unit_bytes, insert });
         }
-        let what = format!("objects have no places `{}`", text.escape_debug());
+        let what = format!("`{}` is not a way to place objects", text.escape_debug());
         Err(TraceError::new(ErrorKind::Option, "", what).with_hint(SYNTAX))
     }
 }

@@ -117,7 +117,8 @@ fn fig8b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     ];
     let replays = || curve.replays().chain(&controlled);
     Ok(Drawn::of_claims(
-        "C3. Density control runs hot MLC blocks in SLC mode, with additional MLC of twice the hybrid's SLC.",
+        "C3. Density control has additional MLC of twice the hybrid's SLC. It may use all of that in SLC mode, a quarter or a \
+         sixteenth; the best of the three counts.",
         findings.map(|finding| lab.judged(replays(), finding)).into(),
     ))
 }

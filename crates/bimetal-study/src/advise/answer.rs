@@ -19,7 +19,7 @@ use crate::sweep::row::Row;
 pub use super::choice::{Choice, ResponseTimes};
 pub use super::drives_to_buy::{DriveToBuy, DrivesToBuy};
 
-/// Price steps in each direction: four for each doubling, from a quarter to four times today's price.
+/// Price steps in each direction: four for each doubling, from a quarter of the price to four times the price.
 const PRICE_STEPS: i32 = 8;
 const STEPS_PER_DOUBLING: f64 = 4.0;
 /// A device has noticeably more flash than another above this ratio.
@@ -258,7 +258,7 @@ pub struct PriceStep {
     pub factor: f64,
     /// Price of the cheapest device that meets all goals, in US dollars.
     pub cost_usd: Option<f64>,
-    /// The device, if it differs from the device at the next step towards today's prices.
+    /// The device, if it differs from the device at the next step towards a factor of 1.
     pub changes_to: Option<Choice>,
     /// Whether no device meets all goals any more.
     pub is_none: bool,
@@ -377,7 +377,7 @@ impl<'a> Judge<'a> {
         let factor = |step: i32| pow(2.0, f64::from(step) / STEPS_PER_DOUBLING);
         let today = at_factor(1.0).map(|(at, _)| at);
         let mut steps: Vec<PriceStep> = Vec::new();
-        // From today's prices outwards, so that each change is recorded at the step where it happens.
+        // From a factor of 1 outwards, so that each change is recorded at the step where it happens.
         for direction in [-1, 1] {
             let mut last = today;
             for step in 1..=PRICE_STEPS {

@@ -212,7 +212,7 @@ fn prices(answer: &Answer) -> Plot {
     Plot {
         title: "Cost of the answer".into(),
         kind: PlotKind::Lines,
-        x: Axis::logarithmic("price / today's price"),
+        x: Axis::logarithmic("factor on the price"),
         y: Axis::linear("cost (USD)"),
         series: series.filter(|series| !series.is_empty()).collect(),
     }
@@ -220,7 +220,7 @@ fn prices(answer: &Answer) -> Plot {
 
 /// The prices at which the answer becomes another device.
 fn changes(answer: &Answer) -> Table {
-    let heads = ["prices of", "times today's price", "cost (USD)", "device"].map(str::to_owned).to_vec();
+    let heads = ["prices of", "factor on the price", "cost (USD)", "device"].map(str::to_owned).to_vec();
     let mut rows = Vec::new();
     for one in &answer.sensitivity {
         for step in one.steps.iter().filter(|step| step.changes_to.is_some() || step.is_none) {

@@ -18,6 +18,8 @@ use crate::request::Request;
 /// Blocks are identified by their entries in the table of valid counts.
 pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwned {
     /// Whether dies are pooled, and copies of collected pages go to several streams. Otherwise all copies go to the last.
+    /// Every stream has an open block on every lane, and a pool keeps `gc_free_blocks` for each die erased: on a device
+    /// with few spare blocks per die more streams leave less spare area to collection.
     const POOLED: bool;
 
     /// Whether a victim is always emptied at once, even in idle time.
@@ -36,7 +38,8 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
         None
     }
 
-    /// The following page writes belong to this request.
+    /// The following page writes belong to this request. Behind a write buffer it is a run of sectors that left the buffer
+    /// together.
     #[inline(always)]
     fn begin(&mut self, _request: &Request) {}
 

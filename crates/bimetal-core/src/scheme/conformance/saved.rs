@@ -98,7 +98,8 @@ pub fn refuses_cut_states(subject: &Subject) {
     let mut seed = 4;
     for _ in 0..50 {
         let length = below(&mut seed, bytes.len() as u64) as usize;
-        assert!(refused(subject, &DEVICES[0], &bytes[..length]), "{length} of {} bytes", bytes.len());
+        let is_refused = refused(subject, &DEVICES[0], &bytes[..length]);
+        assert!(is_refused, "`{}` accepts {length} of {} bytes of its state", subject.spec.name, bytes.len());
     }
 }
 

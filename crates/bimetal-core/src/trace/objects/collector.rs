@@ -97,15 +97,15 @@ impl<K: Ord + Copy> ObjectCollector<K> {
             (Some(unit), Some(id)) => {
                 let fits = |address: &u64| *address <= MAX_BYTES - OBJECT_MAX;
                 let address = id.checked_mul(unit).filter(fits);
-                address.ok_or_else(|| range("id", "is no address: it lies beyond 2^63 bytes", id))?
+                address.ok_or_else(|| range("id", "is not an address: it is beyond 2^63 bytes", id))?
             }
             (Some(_), None) => {
-                return Err(Fault::field(ErrorKind::Field, "id", "is no number, and so no address", b""));
+                return Err(Fault::field(ErrorKind::Field, "id", "is not a number, and therefore not an address", b""));
             }
         };
         self.like_addresses &= access.id.is_some_and(|id| id < ADDRESS_END);
         let next = u32::try_from(self.objects.len())
-            .map_err(|_| Fault::field(ErrorKind::Range, "id", "is one of more than 4 billion objects", b""))?;
+            .map_err(|_| Fault::field(ErrorKind::Range, "id", "is one object too many: 4 billion is the limit", b""))?;
         let number = *self.numbers.entry((access.tenant, access.key)).or_insert(next);
         if number == next {
             self.objects.push(Object { tenant: access.tenant, address, length: 0 });
@@ -121,7 +121,7 @@ impl<K: Ord + Copy> ObjectCollector<K> {
     /// converted.
     pub(super) fn warn_of_addresses(&self, warnings: &mut Vec<String>) {
         if self.like_addresses && self.how.unit_bytes.is_none() {
-            let what = "ids are taken for names, each object has a place of its own; if they are addresses of blocks, say \
+            let what = "ids are read as names, and each object gets its own address; if ids are block addresses, use \
                         `--objects sectors`";
             warnings.push(what.to_owned());
         }
@@ -130,8 +130,8 @@ impl<K: Ord + Copy> ObjectCollector<K> {
     /// Warns that the source does not record operations.
     pub(super) fn warn_of_reads(&self, warnings: &mut Vec<String>) {
         if !self.how.insert {
-            let what = "the format has no operations, all accesses are reads; with `--objects insert` the first to each object \
-                        writes it";
+            let what = "the format has no operations, so all accesses are reads; with `--objects insert` the first access to each \
+                        object is a write";
             warnings.push(what.to_owned());
         }
     }
@@ -177,7 +177,7 @@ impl<K: Ord + Copy> ObjectCollector<K> {
             object.address = *end;
             *end += object.length.next_multiple_of(SECTOR_BYTES); // both far below 2^64
             if *end > MAX_BYTES {
-                let what = "the objects laid end to end span more than 2^63 bytes";
+                let what = "all objects together have more than 2^63 bytes";
                 return Err(input.error(ErrorKind::Range, what));
             }
         }

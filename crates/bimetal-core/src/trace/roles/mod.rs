@@ -233,7 +233,7 @@ impl<T> Mapping<T> {
 
 /// The error of a time unit that the columns contradict.
 pub(super) const OTHER_UNIT: &str =
-    "the times have another unit by the name of their column or `--columns`: leave `--time-unit` out";
+    "the name of the time column, or `--columns`, already gives another unit: leave `--time-unit` out";
 
 #[cfg(test)]
 mod tests {
