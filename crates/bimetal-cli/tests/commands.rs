@@ -5,7 +5,7 @@
 mod common;
 
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use common::Bench;
 use serde_json::Value;
@@ -146,6 +146,26 @@ fn shells_and_man_know_every_command() {
     assert!(page.contains("curve\\-points"), "{page}");
     bench.file("taken", "");
     bench.fail(&["man", "taken"], 1, &["taken"]);
+}
+
+/// A program with schemes of its own has another name than `bimetal`.
+#[test]
+fn completions_and_manual_pages_have_the_name_of_the_program() {
+    let bench = Bench::new();
+    let program = bench.path("mine");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_bimetal"), &program).unwrap();
+    let run = |arguments: &[&str]| {
+        let done = Command::new(&program).args(arguments).current_dir(bench.path("")).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let script = run(&["completions", "bash"]);
+    assert!(script.contains("_mine") && !script.contains("_bimetal"), "{script}");
+    run(&["man", "pages"]);
+    let mut pages: Vec<_> =
+        bench.path("pages").read_dir().unwrap().map(|page| page.unwrap().file_name().into_string().unwrap()).collect();
+    pages.sort();
+    assert!(pages.contains(&"mine.1".into()) && pages.iter().all(|page| page.starts_with("mine")), "{pages:?}");
 }
 
 #[test]

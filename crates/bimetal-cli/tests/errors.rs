@@ -21,7 +21,8 @@ fn unknown_names_list_those_there_are() {
     bench.fail(&["list", "things"], 2, &["`things`", "schemes"]);
     bench.fail(&["generate", "nosuch", "out.spc"], 2, &["`nosuch`", "uniform"]);
     bench.fail(&["nosuch"], 2, &["`nosuch`"]);
-    bench.fail(&["compare", "--nosuch"], 2, &["`--nosuch`"]);
+    bench.fail(&["compare", "--nosuch"], 2, &["`--nosuch`", "hint: see `--help`"]);
+    bench.fail(&["compare", "--jason", "x"], 2, &["`--jason`", "`--json`"]);
 }
 
 #[test]

@@ -135,7 +135,7 @@ mod tests {
         }
         let by_address = Options { objects: Some("bytes".parse().unwrap()), ..Options::default() };
         let error = trace::decode("t", WITH_TIMES.as_bytes(), &by_address).unwrap_err();
-        assert!(error.to_string().contains("field `id` is no number"), "{error}");
+        assert!(error.to_string().contains("field `id` is not a number"), "{error}");
         assert_eq!(read_as(&FORMAT, WITHOUT_TIMES.as_bytes()).devices.len(), 1);
     }
 }
