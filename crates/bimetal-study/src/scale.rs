@@ -17,7 +17,7 @@ pub struct Scale {
 }
 
 /// Values from here on are too wide. They get a larger unit, even if the smallest value is then below one.
-const SHOWN_MAX: f64 = 1e6;
+const SHOWN_MAX: f64 = 1e5;
 
 impl Scale {
     /// The units for these results.

@@ -63,7 +63,7 @@ mod tests {
         }
         for text in ["", "miles", "slots,", "slots,insert,insert", "insert,slots", "Slots"] {
             let error = text.parse::<Objects>().unwrap_err().to_string();
-            assert!(error.contains("`sectors`") && error.contains("`insert`"), "{text}: {error}");
+            assert!(error.contains("`sectors`") && error.contains("`,insert`"), "{text}: {error}");
         }
         assert_eq!(Objects::default().to_string(), "slots");
     }
