@@ -12,7 +12,8 @@ use crate::files::is_hyphen;
 use crate::messages::inform;
 use crate::output;
 
-/// The command line under the name with which this program was started: `bimetal`, or that of a program with schemes of its own.
+/// The command line under the name with which this program was started: `bimetal`, or that of a program with schemes of
+/// its own.
 fn command() -> Command {
     Cli::command().display_name(program_name()).bin_name(program_name())
 }

@@ -162,17 +162,17 @@ fn shown(study: &Study, rows: &[Row], left_out: &[Row], path: &Path) -> String {
 
 /// Changes that were made to devices so that schemes can run, and the number of points with each.
 fn notes(rows: &[Row]) -> String {
-    let mut points: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for row in rows {
         for note in row.figures.iter().flat_map(|figures| &figures.notes) {
-            *points.entry((&row.point.scheme, note)).or_default() += 1;
+            *counts.entry((&row.point.scheme, note)).or_default() += 1;
         }
     }
-    let mut lines: Vec<_> = points.into_iter().collect();
+    let mut lines: Vec<_> = counts.into_iter().collect();
     lines.sort_by_key(|&(_, count)| Reverse(count));
     let shown = lines.iter().take(NOTES_SHOWN);
     let mut text: String =
-        shown.map(|&((scheme, note), count)| remark(&format!("`{scheme}`, {}: {note}", self::points(count)))).collect();
+        shown.map(|&((scheme, note), count)| remark(&format!("`{scheme}`, {}: {note}", points(count)))).collect();
     if let Some(more) = lines.len().checked_sub(NOTES_SHOWN).filter(|&more| more > 0) {
         text += &remark(&format!("and {more} more such notes: `--csv` has those of each point"));
     }

@@ -20,10 +20,11 @@
 //!
 //! # What a scheme may rely on
 //!
-//! Requests lie within the logical capacity. On a device with a write buffer a write is a run of consecutive sectors that
-//! left the buffer together, not a request of the host; `bare-dies` has no buffer. `fill` is called before the first request or never. The verbs of the media
-//! do not fail, because bad blocks are handled below the seam. The device has the regions that [`SchemeSpec::regions`]
-//! asks for. In return the scheme programs each page once per erase, and the pages of a block in order.
+//! Requests lie within the logical capacity. On a device with a write buffer a write is a run of consecutive sectors
+//! that left the buffer together, not a request of the host; `bare-dies` has no buffer. `fill` is called before the
+//! first request or never. The verbs of the media do not fail, because bad blocks are handled below the seam. The
+//! device has the regions that [`SchemeSpec::regions`] asks for. In return the scheme programs each page once per
+//! erase, and the pages of a block in order.
 //!
 //! # What a scheme must guarantee
 //!
