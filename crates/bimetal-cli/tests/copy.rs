@@ -26,7 +26,7 @@ fn a_store_is_copied_to_one_like_it_or_to_another() {
     assert_eq!(bench.json(&["stat", "other"])["capacity_bytes"], 32 << 20);
     assert_eq!(bench.json(&["check", "other"])["sound"], true);
     bench.fail(&["copy", "old", "same"], 1, &["there is a store already", "--force"]);
-    bench.fail(&["copy", "old", "less", "--capacity", "8MiB"], 2, &["--capacity 16777216"]);
+    bench.fail(&["copy", "old", "less", "--capacity", "8MiB"], 2, &["--capacity 16MiB"]);
     std::os::unix::fs::symlink("old", bench.path("link")).unwrap();
     for new in ["old", "./old", "link"] {
         for forced in [&[][..], &["--force"]] {

@@ -117,7 +117,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
     pub memory: ByteSize,
     /// Disconnect a client that sends no request for this time; 0 never disconnects
-    #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = whole_seconds)]
     pub idle_timeout: u32,
     /// Read and write the files past the page cache (`O_DIRECT`)
     #[arg(long)]
@@ -312,6 +312,10 @@ fn memory(text: &str) -> Result<ByteSize, String> {
         return Err("connections need at least 96MiB".into());
     }
     Ok(size)
+}
+
+fn whole_seconds(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "a whole number of seconds, such as 86400".to_owned())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -16,6 +16,9 @@ use crate::output;
 /// Permissions of a store's image: for its owner only.
 const IMAGE_MODE: u32 = 0o600;
 
+/// Maximum number of lost runs of sectors that are printed.
+const LOST_SHOWN: usize = 100;
+
 /// Result of a check, as JSON.
 #[derive(Debug, Serialize)]
 struct Checked<'a> {
@@ -30,6 +33,7 @@ struct Checked<'a> {
     sectors: u64,
     lost: Vec<SectorRun>,
     findings: &'a [String],
+    findings_left_out: u64,
 }
 
 /// A run of sectors.
@@ -76,6 +80,7 @@ fn checked(args: &CheckArgs) -> Result<(), Failure> {
         sectors: report.sectors,
         lost: runs(&report.lost),
         findings: &report.findings,
+        findings_left_out: report.findings_left_out,
     };
     output::emit(&args.json, &json, || text(&args.store, &report))?;
     if report.is_sound() {
@@ -91,6 +96,20 @@ fn text(store: &Path, report: &CheckReport) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         text.push_str(&format!("  {finding}\n"));
+    }
+    if report.findings_left_out > 0 {
+        text.push_str(&format!("  and {} more, which are counted\n", thousands(report.findings_left_out)));
+    }
+    for (sector, sectors) in report.lost.iter().take(LOST_SHOWN) {
+        text.push_str(&format!("  sectors {sector} to {} are lost\n", sector + sectors - 1));
+    }
+    if report.lost.len() > LOST_SHOWN {
+        let more = thousands((report.lost.len() - LOST_SHOWN) as u64);
+        text.push_str(&format!("  and {more} more runs of sectors: `--json` lists all\n"));
+    }
+    if report.recovery.batches > 0 {
+        let commits = thousands(report.recovery.batches);
+        text.push_str(&format!("  it was not closed: the next start replays {commits} commits\n"));
     }
     let damaged = report.pages_damaged + report.disk_sectors_damaged;
     let verdict = if report.is_sound() { "sound".to_owned() } else { format!("{} damaged", thousands(damaged)) };

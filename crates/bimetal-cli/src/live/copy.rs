@@ -128,9 +128,9 @@ fn device(args: &CopyArgs, old: &dyn Source) -> Result<Resolved, Failure> {
     };
     let (sectors, needed) = (resolved.shape.logical_sectors, old.sectors());
     if sectors < needed {
-        let [bytes, needed] = [sectors, needed].map(|sectors| sectors * SECTOR_BYTES);
+        let [bytes, needed] = [sectors, needed].map(|sectors| ByteSize(sectors * SECTOR_BYTES));
         return Err(Failure::usage(format!(
-            "the new store would have {bytes} bytes and {} has {needed}; hint: `--capacity {needed}`",
+            "the new store would have {bytes} and {} has {needed}; hint: `--capacity {needed}`",
             args.old.display()
         )));
     }

@@ -120,7 +120,7 @@ fn refuse_at_once(args: &ServeArgs, options: &Options) -> Result<(), Failure> {
 fn with_hint(error: ListenError) -> String {
     match error {
         ListenError::Remote { .. } => format!("{error} (`--remote`)"),
-        ListenError::Plaintext { .. } => format!("{error} (`--plaintext`)"),
+        ListenError::Plaintext { .. } => format!("{error} (`--tls-cert` and `--tls-key`, or `--plaintext`)"),
         error => error.to_string(),
     }
 }

@@ -14,6 +14,7 @@ use bimetal_study::number::{NOTHING, SIZES, TIMES, plain, significant, thousands
 use crate::args::StatArgs;
 use crate::failure::Failure;
 use crate::figures::listed;
+use crate::messages::inform;
 use crate::output;
 use crate::table::{bold, pairs};
 
@@ -32,7 +33,12 @@ fn answer_of(args: &StatArgs, question: &str) -> Result<String, Failure> {
     }
     let options = OpenOptions { read_only: true, ..OpenOptions::default() };
     let store = Store::open(Arc::new(Directory::new(&args.store)), options);
-    answer(&Health::of(&store.map_err(|error| Failure::store(&args.store, error))?), question)
+    let store = store.map_err(|error| Failure::store(&args.store, error))?;
+    let replayed = store.recovery().batches;
+    if replayed > 0 {
+        inform(&format!("the store was not closed: the next start replays {} commits", thousands(replayed)));
+    }
+    answer(&Health::of(&store), question)
 }
 
 /// The answer of a server, which is the same as the output without a server.

@@ -28,19 +28,20 @@ pub struct ServiceFigures {
 pub struct Room {
     /// Bytes that this user may still write.
     pub free_bytes: u64,
-    /// Bytes that the files in the directory may still allocate; 0 unless the store is sparse.
+    /// Bytes that the store's files there may still allocate; 0 unless the store is sparse.
     pub unallocated_bytes: u64,
 }
 
 impl Room {
-    /// The space for a store in this directory. Regions and disks elsewhere are not included.
-    fn of(directory: &Path) -> Option<Self> {
+    /// The space for a store in this directory, whose files take `full_bytes` when the whole store is in use. Regions and
+    /// disks elsewhere are not included.
+    fn of(directory: &Path, full_bytes: u64) -> Option<Self> {
         let system = rustix::fs::statvfs(directory).ok()?;
         let files = std::fs::read_dir(directory).ok()?.filter_map(|entry| entry.ok()?.metadata().ok());
-        let unallocated = |file: std::fs::Metadata| file.size().saturating_sub(file.blocks() * BLOCK_BYTES);
+        let allocated: u64 = files.filter(std::fs::Metadata::is_file).map(|file| file.blocks() * BLOCK_BYTES).sum();
         Some(Self {
             free_bytes: system.f_bavail.saturating_mul(system.f_frsize),
-            unallocated_bytes: files.filter(std::fs::Metadata::is_file).map(unallocated).sum(),
+            unallocated_bytes: full_bytes.saturating_sub(allocated),
         })
     }
 }
@@ -50,6 +51,8 @@ impl Room {
 pub(crate) struct Sources {
     /// Directory of the store.
     pub directory: PathBuf,
+    /// Bytes of its files when the whole store is in use.
+    pub full_bytes: u64,
     /// Requests.
     pub meter: Arc<Meter>,
     /// Connections.
@@ -63,7 +66,7 @@ impl Sources {
             operations: self.meter.figures(),
             connections: self.tally.figures(),
             resident_bytes: resident_bytes(),
-            room: Room::of(&self.directory),
+            room: Room::of(&self.directory, self.full_bytes),
         }
     }
 }
@@ -79,17 +82,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_what_sparse_files_lack() {
+    fn room_is_what_the_files_of_a_sparse_store_lack() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("full"), vec![1; 1 << 20]).unwrap();
         std::fs::create_dir(folder.path().join("folder")).unwrap();
-        let sparse = std::fs::File::create(folder.path().join("sparse")).unwrap();
-        let before = Room::of(folder.path()).unwrap();
-        sparse.set_len(64 << 20).unwrap();
-        let after = Room::of(folder.path()).unwrap();
-        assert_eq!(after.unallocated_bytes - before.unallocated_bytes, 64 << 20);
-        assert!(after.free_bytes > 0);
-        assert_eq!(Room::of(&folder.path().join("nowhere")), None);
+        let unallocated = || Room::of(folder.path(), 64 << 20).unwrap().unallocated_bytes;
+        let before = unallocated();
+        // A file that grows has neither its length nor its blocks yet.
+        std::fs::File::create(folder.path().join("sparse")).unwrap().set_len(1 << 20).unwrap();
+        assert_eq!(unallocated(), before);
+        std::fs::write(folder.path().join("full"), vec![1; 1 << 20]).unwrap();
+        assert_eq!(before - unallocated(), 1 << 20);
+        let room = Room::of(folder.path(), 0).unwrap();
+        assert!(room.free_bytes > 0 && room.unallocated_bytes == 0);
+        assert_eq!(Room::of(&folder.path().join("nowhere"), 0), None);
     }
 
     #[test]

@@ -136,8 +136,7 @@ pub enum ListenError {
     NotSocket(PathBuf),
     /// The address is reached from other machines.
     #[error(
-        "`{address}` is {found}, which other machines can reach; use the loopback address, or say that remote clients \
-         are wanted"
+        "other machines can reach `{address}` ({found}); use the loopback address, or say that remote clients are wanted"
     )]
     Remote {
         /// The requested address.
@@ -147,8 +146,8 @@ pub enum ListenError {
     },
     /// The address is reached from other machines, and nothing is encrypted.
     #[error(
-        "`{address}` is {found}, which other machines can reach, and nothing would be encrypted; use TLS, or say that \
-         plaintext is wanted"
+        "other machines can reach `{address}` ({found}), and nothing would be encrypted; use TLS, which metrics do not have, \
+         or say that plaintext is wanted"
     )]
     Plaintext {
         /// The requested address.

@@ -23,7 +23,7 @@ pub struct TlsServer {
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read as PEM, or lacks a certificate or key.
-    #[error("`{}`: no {what} in PEM form: {reason}", file.display())]
+    #[error("`{}`: the {what} cannot be read: {reason}; PEM is wanted", file.display())]
     File {
         /// The file.
         file: PathBuf,
@@ -68,7 +68,13 @@ impl TlsServer {
                 builder.with_client_cert_verifier(verifier.map_err(|error| unusable(error.to_string()))?)
             }
         };
-        let config = builder.with_single_cert(chain, key).map_err(identity)?;
+        let config = builder.with_single_cert(chain, key).map_err(|reason| match reason {
+            rustls::Error::InconsistentKeys(_) => TlsError::Identity {
+                file: certificate.into(),
+                reason: "the key does not belong to the certificate".to_owned(),
+            },
+            reason => identity(reason),
+        })?;
         Ok(Self { config: Arc::new(config) })
     }
 

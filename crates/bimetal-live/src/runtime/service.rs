@@ -96,7 +96,12 @@ impl Service {
             opened => opened?,
         };
         let (meter, tally) = (Arc::<Meter>::default(), Arc::<Tally>::default());
-        let sources = || Sources { directory: directory.into(), meter: Arc::clone(&meter), tally: Arc::clone(&tally) };
+        let sources = || Sources {
+            directory: directory.into(),
+            full_bytes: store.full_bytes(),
+            meter: Arc::clone(&meter),
+            tally: Arc::clone(&tally),
+        };
         let stats = stats.map(|address| questions::metrics(&address, options.remote, &store, sources())).transpose()?;
         let backups = Arc::new(Backups::new(Arc::<Store>::clone(&store)));
         let is_backed_up = settings.backups && !read_only;

@@ -35,8 +35,10 @@ pub struct CheckReport {
     pub sectors: u64,
     /// Runs of unreadable host sectors: first sector, number.
     pub lost: Vec<(u64, u64)>,
-    /// The findings, one line each. Findings beyond 100 are only counted.
+    /// The findings except lost sectors, one line each. Findings beyond 100 are only counted.
     pub findings: Vec<String>,
+    /// Number of findings beyond these.
+    pub findings_left_out: u64,
 }
 
 impl CheckReport {
@@ -48,6 +50,8 @@ impl CheckReport {
     fn find(&mut self, what: impl FnOnce() -> String) {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(what());
+        } else {
+            self.findings_left_out += 1;
         }
     }
 }
@@ -72,9 +76,6 @@ pub fn check(storage: Arc<dyn Storage>) -> Result<CheckReport, StoreError> {
     })?;
     report.sectors = store.status().written_sectors;
     let (_, lost) = read_range(&store, 0..store.sectors(), &mut |_, _| Ok(())).in_file("the device")?;
-    for &(sector, sectors) in &lost {
-        report.find(|| format!("sectors {sector} to {} are lost", sector + sectors - 1));
-    }
     report.lost = lost;
     Ok(report)
 }

@@ -169,6 +169,15 @@ fn plan(resolved: &Resolved, contents: &Contents) -> Result<Vec<Planned>, StoreE
     Ok(planned)
 }
 
+/// Bytes of the files in the store's own directory when the whole store is in use.
+///
+/// # Errors
+/// The device has no such store.
+pub(super) fn full_bytes(resolved: &Resolved, contents: &Contents) -> Result<u64, StoreError> {
+    let is_outside = |file: &&Planned| contents.outside().any(|outside| outside == file.name);
+    Ok(plan(resolved, contents)?.iter().filter(|file| !is_outside(file)).map(|file| file.bytes).sum())
+}
+
 /// The location of a new store: its planned files and those of them that exist, each locked.
 struct Site {
     planned: Vec<Planned>,

@@ -13,6 +13,7 @@ use bimetal_core::device::Resolved;
 use super::arena::HostData;
 use super::backing::Storage;
 use super::commit::Committer;
+use super::create;
 use super::engine::Engine;
 use super::error::StoreError;
 use super::files::OpenOptions;
@@ -49,6 +50,8 @@ pub struct Store {
     readings: Mutex<Vec<Reading>>,
     options: OpenOptions,
     sectors: u64,
+    /// Bytes of the files in its directory when the whole store is in use.
+    full_bytes: u64,
     number: u64,
     /// Whether nothing can be written: the store was opened read-only, or a file failed.
     is_frozen: AtomicBool,
@@ -64,7 +67,9 @@ impl Store {
     /// There is no store, another process has it open, or it cannot be read.
     pub fn open(storage: Arc<dyn Storage>, options: OpenOptions) -> Result<Self, StoreError> {
         let (engine, committer, resolved, recovery) = open::load(storage.as_ref(), &options)?;
+        let contents = committer.superblock.contents.as_ref().ok_or(StoreError::Unfinished)?;
         Ok(Self {
+            full_bytes: create::full_bytes(&resolved, contents)?,
             resolved,
             sectors: engine.sectors,
             clocks: Arc::clone(&committer.clocks),
@@ -93,6 +98,11 @@ impl Store {
     /// The number that was drawn when the store was created. Copies of its files have the same number.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Bytes of the files in its directory when the whole store is in use. Those of a sparse store take less.
+    pub fn full_bytes(&self) -> u64 {
+        self.full_bytes
     }
 
     /// The device of the store.

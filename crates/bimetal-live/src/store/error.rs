@@ -25,12 +25,14 @@ pub enum StoreError {
     Missing,
     /// The creation of the store was interrupted.
     #[error(
-        "the store was not made to the end, or its superblock is destroyed; hint: `bimetal check --rescue IMAGE` saves the data \
-         of a destroyed one, `bimetal create` makes an unfinished one again"
+        "the store was not made to the end, or its superblock is destroyed; hint: `bimetal check STORE --rescue IMAGE` saves the data \
+         of a destroyed one, and the command that was interrupted (`create` or `copy`) makes an unfinished one again"
     )]
     Unfinished,
     /// Another process has the store open.
-    #[error("the store is in use by another process; stop that first")]
+    #[error(
+        "the store is in use by another process; stop that first, or restart it if it is a server whose sockets were deleted"
+    )]
     InUse,
     /// Another program uses a file or block device.
     #[error("`{file}` is in use: {user}")]
@@ -69,8 +71,10 @@ pub enum StoreError {
     },
     /// Too little free space.
     #[error(
-        "the store takes {needed} bytes{} and {free} are free; make room{}",
+        "the store takes {}{}, and {} are free; make room{}",
+        size(*needed),
         if *sparse { " for its journal and its checkpoints" } else { "" },
+        size(*free),
         if *sparse { "" } else { ", or ask for a sparse store" }
     )]
     NoSpace {
@@ -160,6 +164,15 @@ pub enum StoreError {
     /// The scheme cannot run on the device.
     #[error(transparent)]
     Scheme(#[from] BuildError),
+}
+
+/// A number of bytes in MiB, or in GiB if it is large.
+fn size(bytes: u64) -> String {
+    if bytes >= 10 << 30 {
+        format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+    } else {
+        format!("{} MiB", bytes.div_ceil(1 << 20))
+    }
 }
 
 /// Why the journal cannot be read.

@@ -111,11 +111,24 @@ fn load_files(
         committer.begin_opening(&mut engine, options.opening.map_or_else(random_number, Ok)?)?;
         engine.media.set_io(Io::Files);
         engine.media.end_replay();
+        warn_of_cut_files(&engine, &committer)?;
         // Space is reserved at once. If there is too little, the first write gets the error.
         committer.make_room(&mut engine).ok();
         Ok(())
     })?;
     Ok((engine, committer, resolved, recovery))
+}
+
+/// Warns of files that were cut. Their other pages can still be read.
+fn warn_of_cut_files(engine: &Engine, committer: &Committer) -> Result<(), StoreError> {
+    let names = committer.superblock.contents.iter().flat_map(|contents| &contents.regions);
+    for (region, name) in engine.media.regions().iter().zip(names) {
+        let missing = region.missing_bytes().in_file(name)?;
+        if missing > 0 {
+            tracing::warn!("`{name}` is at least {missing} bytes too short: data are lost; run `bimetal check`");
+        }
+    }
+    Ok(())
 }
 
 /// Loads the last checkpoint and positions the journal behind it.

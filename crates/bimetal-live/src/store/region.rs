@@ -227,6 +227,15 @@ impl Region {
         Arc::clone(&self.file)
     }
 
+    /// Bytes by which the file is shorter than its data, at least: those up to the last slot in use.
+    ///
+    /// # Errors
+    /// The length of the file cannot be determined.
+    pub fn missing_bytes(&self) -> io::Result<u64> {
+        let end = self.slots.last_in_use().map_or(0, |slot| self.offset(slot, 1));
+        Ok(end.saturating_sub(self.file.length()?))
+    }
+
     /// Whether the frame of a page waits in memory.
     pub fn is_waiting(&self, spot: &Spot) -> bool {
         self.waiting.get(spot.offset, self.layout.stride()).is_some()

@@ -52,6 +52,11 @@ impl Slots {
         Some(self.of_block[block]).filter(|&slot| slot != NONE)
     }
 
+    /// The last slot with a block, if any has one.
+    pub fn last_in_use(&self) -> Option<u32> {
+        self.of_block.iter().copied().filter(|&slot| slot != NONE).max()
+    }
+
     /// Gives a block a slot.
     pub fn attach(&mut self, block: usize) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {

@@ -66,11 +66,13 @@ impl Server {
             let guest = Arc::new(Guest::new(Arc::clone(&self.device), Memory::new(GuestMemoryMmap::new())));
             *current.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&guest));
             let _open = self.tally.accept();
-            tracing::info!("a virtual machine has connected");
+            // A refused VMM may connect again each second.
+            if !was_refused {
+                tracing::info!("a virtual machine has connected");
+            }
             let ended = converse(&guest, &mut listener, stop);
             let is_first = !std::mem::replace(&mut was_refused, guest.is_refused());
             match ended {
-                // The VMM may retry each second.
                 _ if guest.is_refused() && !is_first => {}
                 _ if guest.is_refused() => tracing::warn!(
                     "a virtual machine that used the device when its server was killed is refused: what it had written and not \

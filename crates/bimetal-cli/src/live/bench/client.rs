@@ -142,11 +142,23 @@ impl<'a> Client<'a> {
             let of = |kind: &str| value["jobs"][0][kind]["clat_ns"]["percentile"]["99.000000"].as_f64();
             Some(of("read").unwrap_or(0.0).max(of("write").unwrap_or(0.0)) / 1e3)
         };
-        let requests =
-            parsed.as_ref().and_then(|value| Some((sum(value, "iops")?, sum(value, "total_ios")?, p99_us(value)?)));
+        let longest_us = |value: &Value| {
+            let job = &value["jobs"][0];
+            let durations = [&job["read"]["clat_ns"], &job["write"]["clat_ns"], &job["sync"]["lat_ns"]];
+            durations.iter().filter_map(|of| of["max"].as_f64()).fold(0.0, f64::max) / 1e3
+        };
+        let requests = parsed.as_ref().and_then(|value| {
+            Some(Requests {
+                per_second: sum(value, "iops")?,
+                count: sum(value, "total_ios")?,
+                p99_us: p99_us(value)?,
+                longest_us: longest_us(value),
+                own_cpu_seconds: 0.0,
+            })
+        });
         match requests {
-            Some((per_second, count, p99_us)) if done.status.success() && per_second > 0.0 && count > 0.0 => {
-                Ok(Requests { per_second, count, p99_us, own_cpu_seconds: 0.0 })
+            Some(requests) if done.status.success() && requests.per_second > 0.0 && requests.count > 0.0 => {
+                Ok(requests)
             }
             Some(_) if done.status.success() => Err(Failure::failed(format!(
                 "fio: no request was completed in {} s; hint: raise `--seconds`",

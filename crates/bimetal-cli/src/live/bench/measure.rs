@@ -28,6 +28,9 @@ pub(super) struct Row {
     /// 99th percentile of the time from a request to its reply, in microseconds, in each round.
     pub(super) bimetal_p99_us: Vec<f64>,
     pub(super) other_p99_us: Vec<f64>,
+    /// The longest of these times in each round, flushes included.
+    pub(super) bimetal_longest_us: Vec<f64>,
+    pub(super) other_longest_us: Vec<f64>,
     /// Microseconds of processor time for each request in each round, of the server alone; none for a server in the kernel.
     pub(super) bimetal_cpu_us: Vec<f64>,
     pub(super) other_cpu_us: Vec<f64>,
@@ -85,6 +88,8 @@ impl<'a> Pair<'a> {
             other: other.speeds,
             bimetal_p99_us: bimetal.p99_us,
             other_p99_us: other.p99_us,
+            bimetal_longest_us: bimetal.longest_us,
+            other_longest_us: other.longest_us,
             bimetal_cpu_us: bimetal.cpu_us,
             other_cpu_us: other.cpu_us,
             write_amplification,
@@ -99,6 +104,8 @@ struct Measured {
     speeds: Vec<f64>,
     /// 99th percentile of their durations, in microseconds.
     p99_us: Vec<f64>,
+    /// The longest duration, in microseconds.
+    longest_us: Vec<f64>,
     /// Processor time for each, in microseconds.
     cpu_us: Vec<f64>,
 }
@@ -107,10 +114,11 @@ impl Measured {
     fn add(&mut self, served: &Served, run: impl FnOnce() -> Result<Requests, Failure>) -> Result<(), Failure> {
         let cpu_seconds = || served.processes.iter().map(|&process| cpu_seconds(process)).sum::<io::Result<f64>>();
         let before = cpu_seconds()?;
-        let Requests { per_second, count, p99_us, own_cpu_seconds } = run()?;
+        let Requests { per_second, count, p99_us, longest_us, own_cpu_seconds } = run()?;
         let client = if served.processes.contains(&std::process::id()) { own_cpu_seconds } else { 0.0 };
         self.speeds.push(per_second);
         self.p99_us.push(p99_us);
+        self.longest_us.push(longest_us);
         if !served.processes.is_empty() {
             self.cpu_us.push((cpu_seconds()? - before - client) * 1e6 / count);
         }

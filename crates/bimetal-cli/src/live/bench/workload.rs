@@ -42,6 +42,8 @@ pub(super) struct Requests {
     pub(super) count: f64,
     /// 99th percentile of their durations, in microseconds.
     pub(super) p99_us: f64,
+    /// The longest duration, in microseconds. A flush after a write is a request of its own here.
+    pub(super) longest_us: f64,
     /// Processor time of a client in this process.
     pub(super) own_cpu_seconds: f64,
 }
@@ -50,12 +52,14 @@ impl Requests {
     /// Requests of this thread, which has done nothing else, within `elapsed`. There is at least one.
     pub(super) fn in_process(elapsed: Duration, mut durations: Vec<Duration>) -> Self {
         let count = durations.len();
-        let (_, p99, _) = durations.select_nth_unstable((count * 99).div_ceil(100) - 1);
+        let (_, &mut p99, longer) = durations.select_nth_unstable((count * 99).div_ceil(100) - 1);
+        let longest = longer.iter().copied().fold(p99, Duration::max);
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         Self {
             per_second: count as f64 / elapsed.as_secs_f64(),
             count: count as f64,
             p99_us: p99.as_secs_f64() * 1e6,
+            longest_us: longest.as_secs_f64() * 1e6,
             own_cpu_seconds: cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9,
         }
     }
