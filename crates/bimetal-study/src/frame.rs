@@ -14,6 +14,7 @@ static FORMAT: Format = Format {
     time_unit: Some(TimeUnit::Nanoseconds),
     has_actions: false,
     has_objects: false,
+    has_columns: true,
     shared: Shared::Nothing,
     probe,
     decode,

@@ -20,6 +20,7 @@ pub static FORMAT: Format = Format {
     time_unit: Some(TimeUnit::Microseconds),
     has_actions: false,
     has_objects: false,
+    has_columns: false,
     shared: Shared::ClockAndDevices,
     probe,
     decode,

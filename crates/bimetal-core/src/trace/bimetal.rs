@@ -29,6 +29,7 @@ pub static FORMAT: Format = Format {
     time_unit: None,
     has_actions: false,
     has_objects: false,
+    has_columns: false,
     shared: Shared::Nothing,
     probe,
     decode,
@@ -99,7 +100,7 @@ pub fn is_bimetal(start: &[u8]) -> bool {
 /// # Errors
 /// A failing source, and the errors of [`super::decode`].
 pub fn read_bimetal(name: &str, source: &mut dyn Read, length: u64, options: &Options) -> Result<Trace, ReadError> {
-    options.check(name, &FORMAT, false)?;
+    options.check(name, &FORMAT)?;
     read(&Input { name, bytes: &[], options, format: &FORMAT }, source, length)
 }
 

@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     time_unit: Some(TimeUnit::Seconds),
     has_actions: false,
     has_objects: false,
+    has_columns: false,
     shared: Shared::Nothing,
     probe,
     decode,
@@ -81,7 +82,7 @@ impl SteadyClock {
             self.jumps += 1;
             self.latest = stamp;
         } else if stamp < self.latest {
-            self.late += u64::from(stamp < last);
+            self.late += 1;
         } else {
             self.steady = self.steady.saturating_add(stamp - self.latest);
             self.latest = stamp;
@@ -104,7 +105,8 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         collector.warn(format!("{} of the phone's clock: time goes on from where it was", count(clock.jumps, "jump")));
     }
     if clock.late > 0 {
-        collector.warn(format!("{} out of time order: kept in place, at the time reached", count(clock.late, "row")));
+        let late = count(clock.late, "row");
+        collector.warn(format!("{late} earlier than one before: the file's order is kept, at the time reached"));
     }
     collector.finish(input)
 }
@@ -138,7 +140,7 @@ mod tests {
         assert_eq!(arrivals, [0, 1000, 1000, 1000, 1500, 1500, 2500]);
         assert!(trace.requests.is_sorted_by_key(|request| request.sector));
         assert!(trace.warnings[0].contains("2 jumps"), "{:?}", trace.warnings);
-        assert!(trace.warnings[1].contains("1 row out of time order"), "{:?}", trace.warnings);
+        assert!(trace.warnings[1].contains("1 row earlier than one before"), "{:?}", trace.warnings);
     }
 
     #[test]

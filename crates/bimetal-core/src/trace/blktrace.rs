@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     time_unit: None,
     has_actions: true,
     has_objects: false,
+    has_columns: false,
     shared: Shared::ClockAndDevices,
     probe,
     decode,

@@ -161,7 +161,8 @@ impl<'a> Collector<'a> {
             self.warn(format!("{} left out", count(self.empty, "zero-length request")));
         }
         if self.widened > 0 {
-            self.warn(format!("{} rounded up to whole 512-byte sectors", count(self.widened, "request")));
+            let doubt = plausible::doubt_of_rounded(self.widened, self.requests.len(), input.format);
+            self.warn(format!("{} rounded up to whole 512-byte sectors{doubt}", count(self.widened, "request")));
         }
         let mut trace = Trace {
             name: input.name.to_owned(),

@@ -17,6 +17,7 @@
 //!     time_unit: Some(TimeUnit::Milliseconds),
 //!     has_actions: false,
 //!     has_objects: false,
+//!     has_columns: false,
 //!     shared: Shared::Nothing,
 //!     probe,
 //!     decode,

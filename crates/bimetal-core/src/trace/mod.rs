@@ -128,6 +128,8 @@ pub struct Format {
     pub has_actions: bool,
     /// Whether it has objects instead of addresses, so that [`Options::objects`] applies.
     pub has_objects: bool,
+    /// Whether it is a table whose columns can be named, so that [`Options::columns`] applies.
+    pub has_columns: bool,
     /// Whether device ids and clock mean the same in every file of a collection (see [`concat()`]).
     pub shared: Shared,
     /// Similarity of a sample to this format.
@@ -300,7 +302,7 @@ pub fn decode(name: &str, bytes: &[u8], options: &Options) -> Result<Trace, Trac
         None if options.columns.is_some() => table::format_of(bytes),
         None => detect(name, bytes)?,
     };
-    options.check(name, format, table::is_table(format))?;
+    options.check(name, format)?;
     (format.decode)(&Input { name, bytes, options, format })
 }
 

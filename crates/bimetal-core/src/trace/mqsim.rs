@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
     time_unit: Some(TimeUnit::Nanoseconds),
     has_actions: false,
     has_objects: false,
+    has_columns: false,
     shared: Shared::Nothing,
     probe,
     decode,

@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     time_unit: Some(TimeUnit::HundredNanoseconds),
     has_actions: false,
     has_objects: false,
+    has_columns: false,
     shared: Shared::Clock,
     probe,
     decode,

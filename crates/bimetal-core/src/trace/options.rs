@@ -28,8 +28,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Refuses options that do not apply to a format. `is_table` tells whether its columns can be named.
-    pub(super) fn check(&self, name: &str, format: &Format, is_table: bool) -> Result<(), TraceError> {
+    /// Refuses options that do not apply to a format.
+    pub(super) fn check(&self, name: &str, format: &Format) -> Result<(), TraceError> {
         let refuse = |option: &str, why: &str| {
             let what = format!("`{option}` does not apply to format `{}`, {why}", format.name);
             Err(TraceError::new(ErrorKind::Option, name, what).with_hint("leave it out"))
@@ -40,7 +40,7 @@ impl Options {
         if self.action.is_some() && !format.has_actions {
             return refuse("--action", "which has one record a request");
         }
-        if self.columns.is_some() && !is_table {
+        if self.columns.is_some() && !format.has_columns {
             return refuse("--columns", "whose columns are fixed");
         }
         if self.objects.is_some() && !format.has_objects {

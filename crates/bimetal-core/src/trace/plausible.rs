@@ -14,6 +14,17 @@ const RATE_REQUESTS: usize = 100;
 /// Largest plausible address space of a traced system, in bytes: 1 PiB.
 const LARGEST_SPAN: u128 = 1 << 50;
 
+/// Number of requests of a table from which on a property of all of them is no coincidence.
+const UNIT_REQUESTS: usize = 100;
+/// Sectors to whose multiples every byte address turns that is read as a sector number.
+const BYTES_AS_SECTORS: u64 = SECTOR_BYTES;
+
+/// What is added to a warning about `rounded` of `requests` requests, if a wrong unit is the likely reason.
+pub(super) fn doubt_of_rounded(rounded: u64, requests: usize, format: &Format) -> &'static str {
+    let are_most = 2 * rounded > requests as u64;
+    if are_most && format.has_columns { ": are the units of addresses and sizes right?" } else { "" }
+}
+
 /// Adds a warning for each implausible figure.
 pub(super) fn check(trace: &mut Trace, format: &Format) {
     let hint = if format.time_unit.is_some() { " try `--time-unit`" } else { "" };
@@ -33,6 +44,14 @@ pub(super) fn check(trace: &mut Trace, format: &Format) {
     let span = u128::from(trace.span_sectors()) * u128::from(SECTOR_BYTES);
     if span > LARGEST_SPAN {
         trace.warnings.push(format!("address span of {}: are the addresses in the right unit?", size(span)));
+    }
+    let is_multiple = |sectors: u64| sectors.is_multiple_of(BYTES_AS_SECTORS);
+    if format.has_columns
+        && trace.requests.len() >= UNIT_REQUESTS
+        && trace.requests.iter().all(|request| is_multiple(request.sector) && is_multiple(request.sectors.into()))
+    {
+        let warning = "all addresses and sizes are multiples of 256 KiB: are they bytes, given as sectors?";
+        trace.warnings.push(warning.to_owned());
     }
 }
 
@@ -91,5 +110,26 @@ mod tests {
         let vast = warnings("0,3000000000000000,512,r,5\n");
         assert!(vast.starts_with("address span of 1.5 EB"), "{vast}");
         assert_eq!(warnings("0,0,512,r,0\n0,8,512,r,0.001\n"), "");
+    }
+
+    #[test]
+    fn wrong_units_of_columns_are_suspected() {
+        // Bytes, at addresses in bytes.
+        let text: String = (0..120).map(|i| format!("{i},w,{},{}\n", i * 12_288, 4096 << (i % 3))).collect();
+        let warnings = |columns: &str| {
+            let options = Options { columns: Some(columns.parse().unwrap()), ..Options::default() };
+            decode("t", text.as_bytes(), &options).unwrap().warnings.join("\n")
+        };
+        assert_eq!(warnings("time:ms,op,offset:bytes,size:bytes"), "");
+        let sectors = warnings("time:ms,op,offset:sectors,size:sectors");
+        assert!(sectors.contains("multiples of 256 KiB: are they bytes, given as sectors?"), "{sectors}");
+        let text: String = (0..120).map(|i| format!("{i},w,{},{}\n", i * 24, 8 << (i % 3))).collect();
+        let options =
+            Options { columns: Some("time:ms,op,offset:sectors,size".parse().unwrap()), ..Options::default() };
+        let bytes = decode("t", text.as_bytes(), &options).unwrap().warnings.join("\n");
+        assert_eq!(
+            bytes,
+            "120 requests rounded up to whole 512-byte sectors: are the units of addresses and sizes right?"
+        );
     }
 }

@@ -30,6 +30,7 @@ pub static FORMAT: Format = Format {
     time_unit: None,
     has_actions: false,
     has_objects: false,
+    has_columns: false,
     shared: Shared::ClockAndDevices,
     probe,
     decode,

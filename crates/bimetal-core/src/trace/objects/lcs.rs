@@ -22,6 +22,7 @@ pub static FORMAT: Format = Format {
     time_unit: Some(TimeUnit::Seconds),
     has_actions: false,
     has_objects: true,
+    has_columns: false,
     shared: Shared::Nothing,
     probe,
     decode,

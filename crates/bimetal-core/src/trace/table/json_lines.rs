@@ -22,6 +22,7 @@ pub static FORMAT: Format = Format {
     time_unit: Some(TimeUnit::Nanoseconds),
     has_actions: false,
     has_objects: false,
+    has_columns: true,
     shared: Shared::Nothing,
     probe,
     decode,

@@ -86,8 +86,3 @@ pub(super) fn format_of(bytes: &[u8]) -> &'static Format {
     let begins_json = bytes.trim_ascii_start().first() == Some(&b'{');
     if begins_json { &JSON_LINES } else { &DELIMITED }
 }
-
-/// Whether a format has columns that can be named.
-pub(super) fn is_table(format: &Format) -> bool {
-    [&DELIMITED, &JSON_LINES, &PARQUET, &ARROW].contains(&format)
-}

@@ -41,7 +41,7 @@ impl<'a> Table<'a> {
     /// # Errors
     /// Options that do not apply, or columns that lack a field of a request.
     pub fn of(input: &'a Input<'a>, columns: &[TableColumn<'_>], expected: usize) -> Result<Self, TraceError> {
-        input.options.check(input.name, input.format, true)?;
+        input.options.check(input.name, input.format)?;
         let mapping = mapping(input, columns).map_err(|what| {
             let names: Vec<&str> = columns.iter().take(NAMES_SHOWN).map(|column| column.name).collect();
             let more = if columns.len() > names.len() { ",..." } else { "" };
