@@ -81,14 +81,19 @@ class Reproduction(_records.Reproduction):
 
     def _table(self) -> Table:
         rows = [
-            [f"{c.paper} {c.figure}", c.claim, c.kind, c.stand_in, c.expected, c.measured, c.verdict]
+            [f"{c.paper} {c.figure}", c.claim, c.kind, c.trace or c.stand_in, c.expected, c.measured, c.verdict]
             for c in self.claims
         ]
         return ["figure", "claim", "kind", "traces", "paper", "here", "verdict"], rows
 
     def __repr__(self) -> str:
         """Claims by kind and verdict."""
-        rows = [[s.paper, s.stand_in, s.kind, str(s.held), str(s.not_held), str(s.not_judged)] for s in self.scoreboard]
+        # With `on`, all claims are about traces of the user.
+        own = "own" if any(claim.trace for claim in self.claims) else None
+        rows = [
+            [s.paper, own or s.stand_in, s.kind, str(s.held), str(s.not_held), str(s.not_judged)]
+            for s in self.scoreboard
+        ]
         return text_table((["paper", "traces", "kind", "held", "not held", "not judged"], rows))
 
     def _repr_html_(self) -> str:

@@ -53,8 +53,8 @@ def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     return plt.subplots(layout="constrained")[1]
 
 
-def _unit(units: Sequence[tuple[str, float]], values: Sequence[float | None]) -> tuple[str, float]:
-    """The largest unit in which the largest value is at least 1."""
+def common_unit(units: Sequence[tuple[str, float]], values: Sequence[float | None]) -> tuple[str, float]:
+    """Return the largest unit in which the largest value is at least 1, and its size."""
     most = max((value for value in values if value is not None), default=0.0)
     return next(((name, size) for name, size in reversed(units) if most >= size), units[0])
 
@@ -102,7 +102,7 @@ def _responses(ax: Any, results: Sequence[Result]) -> None:
         drawn.append(("service time", served, "C1s", "C1|"))
     drawn.append(("service time" if alone else "response", kept, "C0o", "C0|"))
     times = [times for _, rows, _, _ in drawn for _, times in rows]
-    unit, size = _unit(TIMES, [time.mean for time in times])
+    unit, size = common_unit(TIMES, [time.mean for time in times])
     # Marks, not bars: the axis is logarithmic and has no zero at which bars could begin.
     for name, rows, mark, line in drawn:
         places = [place for place, _ in rows]
@@ -118,7 +118,7 @@ def _responses(ax: Any, results: Sequence[Result]) -> None:
             # At the right edge, in the place of responses.
             text = f"falls behind by {result.backlog_s:,.3g} s"
             ax.annotate(text, (1, place), xycoords=("axes fraction", "data"), xytext=(-3, 0), ha="right", **_BESIDE)
-    ax.legend()
+    ax.legend(**_OUTSIDE)
 
 
 def _operations(ax: Any, results: Sequence[Result]) -> None:
@@ -127,7 +127,7 @@ def _operations(ax: Any, results: Sequence[Result]) -> None:
         for row in result.ops:
             time[row.cause] += row.time_us
     causes = list(dict.fromkeys(cause for time in times for cause in time))
-    unit, size = _unit(TIMES, [sum(time.values()) for time in times])
+    unit, size = common_unit(TIMES, [sum(time.values()) for time in times])
     left = [0.0] * len(results)
     for cause in causes:
         widths = [time.get(cause, 0.0) / size for time in times]
@@ -144,7 +144,7 @@ def _write_amplification(ax: Any, results: Sequence[Result]) -> None:
 
 def _lives(ax: Any, results: Sequence[Result]) -> None:
     years = [result.lifetime_years for result in results]
-    unit, size = _unit(LIVES, years)
+    unit, size = common_unit(LIVES, years)
     # The table marks it in the same way.
     short = any(result.lifetime_overwrites < 1 and result.lifetime_years is not None for result in results)
     label = f"life ({unit}{_EXTRAPOLATED if short else ''})"
@@ -168,7 +168,7 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
     if figure == "response":
         means = [interval.response_mean_us for interval in result.intervals]
         most = [interval.response_max_us for interval in result.intervals]
-        unit, size = _unit(TIMES, means)
+        unit, size = common_unit(TIMES, means)
         ax.plot(requests, [value / size for value in means], marker=".", label="mean")
         ax.plot(requests, [value / size for value in most], marker=".", label="longest")
         ax.set_ylabel(f"{'service time' if result.arrivals == 'closed:1' else 'response'} ({unit})")
@@ -237,6 +237,17 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     return ax
 
 
+def _plain_ticks(minor: bool = False) -> Any:
+    """Return a formatter of logarithmic ticks: plain numbers, of the minor ticks only 2 and 5 times a power."""
+    from matplotlib.ticker import FuncFormatter
+
+    def text(value: float, _place: int | None) -> str:
+        digit = f"{value:e}"[0]
+        return f"{value:,g}" if not minor or digit in "25" else ""
+
+    return FuncFormatter(text)
+
+
 def _place(place: float | str) -> str:
     return place if isinstance(place, str) else f"{place:g}"
 
@@ -256,7 +267,7 @@ def sweep(
         found = [(row.figures.cost_usd, of(row.figures)) for row in rows if row.figures]
         return [(cost, value) for cost, value in found if value is not None]
 
-    unit, size = _unit(LIVES if figure == "life" else TIMES, [value for _, value in places(rows)])
+    unit, size = common_unit(LIVES if figure == "life" else TIMES, [value for _, value in places(rows)])
     ax = _axes(ax)
     line = sorted(places(best.values()))
     ax.step([cost for cost, _ in line], [value / size for _, value in line], "k-", where="post", lw=1, label="the best")
@@ -272,6 +283,7 @@ def sweep(
     # A row without a life is not drawn.
     drawn = (row.figures for row in rows if row.figures and of(row.figures) is not None)
     short = figure == "life" and any(figures.lifetime_overwrites < 1 for figures in drawn)
+    ax.set_xlabel("cost (USD)")
     ax.set_ylabel(f"{SWEPT[figure]} ({unit}{_EXTRAPOLATED if short else ''})")
     if not places(rows):
         ax.text(0.5, 0.5, _NONE, ha="center", transform=ax.transAxes)
@@ -288,7 +300,7 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
         return [(choice.cost_usd, getattr(choice.response_us, response)) for choice in choices if choice.response_us]
 
     costs, times = ([value[axis] for value in places(of.simulated)] for axis in (0, 1))
-    unit, size = _unit(TIMES, times)
+    unit, size = common_unit(TIMES, times)
     ax = _axes(ax)
 
     def mark(choices: Iterable[Choice], style: str, **options: Any) -> None:
@@ -311,9 +323,12 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
             ax.axhline(goal.limit / size, color="gray", linestyle="--", label=f"goal: {words}")
         elif goal.measure == "budget" and goal.limit <= _FAR * max(costs, default=0):
             ax.axvline(goal.limit, color="gray", linestyle=":", label="goal: budget")
-    for values, scale in ((costs, ax.set_xscale), (times, ax.set_yscale)):
+    for values, scale, axis in ((costs, ax.set_xscale, ax.xaxis), (times, ax.set_yscale, ax.yaxis)):
         if values and max(values) > _WIDE * min(values):
             scale("log")
+            # Labels of minor ticks cover each other where an axis has only one or two powers of ten.
+            axis.set_major_formatter(_plain_ticks())
+            axis.set_minor_formatter(_plain_ticks(minor=True))
     ax.set_xlabel("cost (USD)")
     ax.set_ylabel(f"{words} ({unit})")
     ax.set_title(f"{of.trace.name}, {of.replay.arrivals}", parse_math=False)

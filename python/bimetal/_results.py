@@ -77,7 +77,7 @@ class Comparison(_records.Comparison):
         for result in self.results:
             if result.scheme == scheme:
                 return result
-        raise KeyError(scheme)
+        raise KeyError(f"{scheme}: the results are of {', '.join(result.scheme for result in self.results)}")
 
     def __iter__(self) -> Iterator[Result]:
         """Iterate over the results, in the order of the request."""

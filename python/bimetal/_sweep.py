@@ -136,17 +136,22 @@ class Sweep:
         return f"{self.title or 'Sweep'}: {len(self.rows)} points, {done}{left_out}; the best by cost, mean and life:"
 
     def _table(self) -> Table:
-        labels = self._core.labels()
+        from bimetal import _plot
+
+        labels, front = self._core.labels(), self._core.front(())
+        lives = (row.figures.lifetime_years for row in map(self.rows.__getitem__, front) if row.figures)
+        unit, size = _plot.common_unit(_plot.LIVES, list(lives))
         cells = []
-        for at in self._core.front(()):
+        for at in front:
             point, figures = self.rows[at].point, self.rows[at].figures
             assert figures is not None
-            values = (figures.cost_usd, figures.response_us.mean, figures.response_us.p99, figures.lifetime_years)
+            life = None if figures.lifetime_years is None else figures.lifetime_years / size
+            values = (figures.cost_usd, figures.response_us.mean, figures.response_us.p99, life)
             shown = ["–" if value is None else f"{value:,.4g}" for value in values]
             if figures.lifetime_years is not None and figures.lifetime_overwrites < 1:
                 shown[-1] = f"~{shown[-1]}"
             cells.append([labels[at], point.trace.name, point.replay.arrivals, *shown])
-        return ["point", "trace", "arrivals", "cost (USD)", "mean (µs)", "99 % (µs)", "life (years)"], cells
+        return ["point", "trace", "arrivals", "cost (USD)", "mean (µs)", "99 % (µs)", f"life ({unit})"], cells
 
     def __repr__(self) -> str:
         """Numbers of finished and failed points, and the best points; ``~`` marks a life of less than one overwrite."""

@@ -80,6 +80,9 @@ class Trace:
         record of a request in blktrace and blkparse. ``volumes`` selects devices by number, and ``limit`` the first
         requests.
         """
+        for path in paths:
+            if not isinstance(path, str | os.PathLike):
+                raise TraceError(f"a path is of type `{type(path).__name__}`; hint: `from_frame` takes tables")
         # `-` is a file name here: a read of the standard input could not be interrupted.
         names = ["./-" if path == "-" else os.fspath(path) for path in paths]
         chosen = None if volumes is None else list(volumes)
@@ -250,6 +253,8 @@ def _column(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
         if (missing := np.flatnonzero(np.isnat(array))).size:
             raise TraceError(f"row {missing[0]}: `{name}` is missing")
         array = _nanoseconds(name, array)
+    elif name == "op" and array.dtype.kind == "b":
+        raise TraceError("`op` is of type bool; hint: `numpy.where(is_write, 'w', 'r')` has words")
     elif name == "op" and array.dtype.kind in "OSTU":
         array = _operations(array)
     elif array.dtype.kind in "OfcT" and array.size:
