@@ -221,13 +221,14 @@ class Choice(Record):
     service_us: ResponseTimes | None
     #: For an overloaded device: the time it took for the requests, relative to the time they took to arrive.
     overload: float | None
-    #: Life in years; none if no block was erased in the measured passes.
+    #: Life in years; none if no page was programmed in the measured passes.
     life_years: float | None
-    #: If no block was erased: a lower bound of the life in years, from the programmed pages.
-    life_at_least_years: float | None
-    #: Host writes until wear-out, in bytes; none if no block was erased in the measured passes.
+    #: Host writes until wear-out, in bytes; none if no page was programmed in the measured passes.
     lifetime_host_bytes: float | None
-    #: Host writes until wear-out in terabytes of 10^12 bytes; a lower bound if no block was erased.
+    #: Number of times that the host overwrote the device in the measured passes. Life is extrapolated from them, and
+    #: may be much shorter if they are less than 1.
+    lifetime_overwrites: float
+    #: Host writes until wear-out in terabytes of 10^12 bytes.
     tbw: float | None
     #: Drive writes per day: ``tbw`` divided by the logical capacity and the days of the warranty.
     dwpd: float | None
@@ -1035,12 +1036,13 @@ class Result(Record):
     cost_usd: float
     #: Bytes that the host can write until the mean erase count of the first region reaches its endurance. The mean is
     #: used, not the worst block: how evenly blocks wear is a separate figure, and a device replaces single blocks.
-    #: Extrapolated from the measured passes; ``None`` if they wrote or erased nothing.
+    #: Extrapolated from the measured passes, in which a block counts as erased once it is filled: a device that still
+    #: has erased blocks erases fewer. ``None`` if they wrote or programmed nothing.
     lifetime_host_bytes: float | None
     #: Years of 365.25 days until the first region is worn out, at the write rate of the trace, whatever the speed of
     #: the replay; ``None`` also if the trace has no duration.
     lifetime_years: float | None
-    #: The scheme's own figures.
+    #: The scheme's own figures, since the device was filled: passes that are not measured are included.
     metrics: dict[str, float | None]
     #: The controller's figures; none on a device without one.
     controller: dict[str, float | None]
@@ -1282,7 +1284,8 @@ class SweepFigures(Record):
     cost_usd: float
     #: Bytes that the host can write until the mean erase count of the first region reaches its endurance. The mean is
     #: used, not the worst block: how evenly blocks wear is a separate figure, and a device replaces single blocks.
-    #: Extrapolated from the measured passes; ``None`` if they wrote or erased nothing.
+    #: Extrapolated from the measured passes, in which a block counts as erased once it is filled: a device that still
+    #: has erased blocks erases fewer. ``None`` if they wrote or programmed nothing.
     lifetime_host_bytes: float | None
     #: Years of 365.25 days until the first region is worn out, at the write rate of the trace, whatever the speed of
     #: the replay; ``None`` also if the trace has no duration.

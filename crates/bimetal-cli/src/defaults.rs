@@ -18,16 +18,29 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use toml::{Table, Value};
 
 use crate::failure::Failure;
+use crate::messages::warn;
 
 /// Variable with the path of the file; if it is empty, no file is read.
 const VARIABLE: &str = "BIMETAL_CONFIG";
 
 /// Commands that only some builds have: a file for several builds may have their tables.
 const IN_SOME_BUILDS: [&str; 8] = ["create", "serve", "stat", "copy", "grow", "check", "dump", "bench"];
+
+/// The failure if the error is that of a command which other builds have.
+pub fn not_in_this_build(error: &clap::Error) -> Option<Failure> {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    IN_SOME_BUILDS.contains(&name.as_str()).then(|| {
+        Failure::usage(format!(
+            "`{name}` is not in this build, which has no stores; hint: build on Linux with the feature `live`, which is a default \
+             of `cargo install --path crates/bimetal-cli`"
+        ))
+    })
+}
 
 /// Arguments of the process, with and without the options of the file.
 #[derive(Debug)]
@@ -103,6 +116,11 @@ fn file() -> Result<Option<(PathBuf, String)>, Failure> {
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if error.kind() == ErrorKind::NotFound && !is_named => Ok(None),
+        // Another user's home, as with `runuser` or `setpriv`.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && !is_named => {
+            warn(&format!("{}: {error}: no defaults are read", path.display()));
+            Ok(None)
+        }
         Err(error) => {
             let hint = if is_named { format!(" (the variable `{VARIABLE}` names it)") } else { String::new() };
             Err(Failure::usage(format!("{}: {error}{hint}", path.display())))
@@ -191,5 +209,17 @@ mod tests {
         let live = crate::args::LiveCommand::augment_subcommands(Command::new("bimetal"));
         let names: Vec<&str> = live.get_subcommands().map(Command::get_name).collect();
         assert_eq!(names, IN_SOME_BUILDS);
+    }
+
+    #[test]
+    fn a_command_of_other_builds_is_named() {
+        let said = |name: &str| {
+            let error =
+                Command::new("bimetal").subcommand(Command::new("compare")).try_get_matches_from(["bimetal", name]);
+            not_in_this_build(&error.unwrap_err())
+        };
+        let Some(Failure::Message { text, .. }) = said("serve") else { panic!("no failure") };
+        assert!(text.starts_with("`serve` is not in this build"), "{text}");
+        assert!(said("server").is_none());
     }
 }

@@ -24,11 +24,13 @@ pub fn run(args: &DiffArgs) -> Result<(), Failure> {
 }
 
 fn page(diff: &Diff) -> String {
-    let mut page = Page::new(&format!("{} and {}", diff.a.file, diff.b.file), Vec::new());
+    let mut page = Page::new(&format!("Changes from {} to {}", diff.a.file, diff.b.file), Vec::new());
     page.verdict(&diff.verdict());
     page.list("warnings", &diff.differences);
     page.table(&Table::of_sheet(&diff.sheet()));
     page.list("facts", &diff.remarks());
+    page.section("Values in both files");
+    page.table(&Table::of_sheet(&diff.values()));
     let side = |side: &bimetal_study::diff::Side| {
         let digest = side.trace_digest.as_deref().unwrap_or("unknown");
         format!("{}: bimetal {}, schema {}, {}, digest {digest}", side.file, side.bimetal, side.schema, side.trace)

@@ -60,7 +60,9 @@ fn text(predictions: &Predictions) -> String {
 fn block(drive: &Drive) -> String {
     let mut text = format!("{}  {}\n", bold(&drive.title), drive.role.name());
     text += &indented(&drive.device, 2);
-    text += &indented(&drive.note, 2);
+    if !drive.note.is_empty() {
+        text += &indented(&drive.note, 2);
+    }
     let rows = drive.figures.iter();
     if drive.role == Role::Unreviewed {
         let rows = rows.map(|figure| vec![figure.figure.title().into(), shown(figure.predicted)]);

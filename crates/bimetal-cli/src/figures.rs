@@ -16,7 +16,7 @@ pub fn all(entry: &Entry) -> String {
         ("Service time".to_owned(), service(entry)),
         (main_title(entry).to_owned(), responses(entry)),
         ("Operations".to_owned(), listed(listing::operations(report))),
-        ("Wear".to_owned(), wear(report)),
+        ("Wear since the device was filled".to_owned(), wear(report)),
         ("Figures of the scheme".to_owned(), metrics(&report.metrics)),
         ("Figures of the controller".to_owned(), metrics(&report.controller)),
         ("Over time".to_owned(), over_time(&report.intervals, main_title(entry))),

@@ -71,7 +71,9 @@ fn run() -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return output::print(&error.render().ansi().to_string());
         }
-        Err(error) if error.use_stderr() => return Err(refused(&arguments, &error)),
+        Err(error) if error.use_stderr() => {
+            return Err(defaults::not_in_this_build(&error).unwrap_or_else(|| refused(&arguments, &error)));
+        }
         // Help and version.
         Err(shown) => return shown.print().map_err(|error| output::unprintable(&error)),
     };

@@ -222,7 +222,7 @@ pub struct Report {
     /// Main figures of the device.
     #[serde(flatten)]
     pub key_figures: KeyFigures,
-    /// The scheme's own figures.
+    /// The scheme's own figures, since the device was filled: passes that are not measured are included.
     #[schemars(with = "std::collections::BTreeMap<String, Option<f64>>")]
     pub metrics: MetricFigures,
     /// The controller's figures; none on a device without one.

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use bimetal_core::report::{Better, KeyFigures, Overload, ResponseFigures, Shown};
+use bimetal_core::report::{Better, Figure, KeyFigures, Overload, ResponseFigures, Shown, Unit};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::compare::RESULTS_SCHEMA;
 use crate::listing::{Rows, Sheet};
-use crate::number::NOTHING;
+use crate::number::{NOTHING, significant};
 
 /// Largest number of differing device keys that are named.
 const KEYS_NAMED: usize = 6;
@@ -108,6 +108,9 @@ pub struct Change {
     /// Its column head, in one or two lines.
     #[serde(skip)]
     head: String,
+    /// Its unit.
+    #[serde(skip)]
+    unit: Unit,
     /// Value in the first file.
     pub a: f64,
     /// Value in the second file.
@@ -167,11 +170,14 @@ impl Diff {
     pub fn of(a: &Path, b: &Path) -> Result<Self, String> {
         let (first, second) = (Results::read(a)?, Results::read(b)?);
         let both = second.results.iter().filter_map(|scheme| Some((first.scheme(&scheme.scheme)?, scheme)));
+        let is_same_work = first.replay == second.replay && first.trace_digest == second.trace_digest;
         Ok(Self {
             a: first.side(a),
             b: second.side(b),
             differences: differences(&first, &second),
-            schemes: both.map(|(a, b)| SchemeDiff { scheme: b.scheme.clone(), figures: changes(a, b) }).collect(),
+            schemes: both
+                .map(|(a, b)| SchemeDiff { scheme: b.scheme.clone(), figures: changes(a, b, is_same_work) })
+                .collect(),
             only_in_a: first.without(&second),
             only_in_b: second.without(&first),
         })
@@ -215,33 +221,45 @@ impl Diff {
         if !self.schemes.is_empty() {
             remarks
                 .push(format!("changes from {} to {}; ! is worse, = is the same to the bit", self.a.file, self.b.file));
+            remarks.push("more life is better, and less of every other figure".to_owned());
         }
         remarks
     }
 
     /// Changes in percent: a row for each scheme, a column for each figure.
     pub fn sheet(&self) -> Sheet {
-        let mut names: Vec<(&str, &str)> = Vec::new();
+        self.sheet_of(|figure| figure.head.clone(), Change::shown)
+    }
+
+    /// The values in both files, with the same rows and columns.
+    pub fn values(&self) -> Sheet {
+        self.sheet_of(
+            |figure| format!("{} ({})", figure.head, figure.unit.name()),
+            |figure| format!("{} → {}", significant(figure.a), significant(figure.b)),
+        )
+    }
+
+    fn sheet_of(&self, head: impl Fn(&Change) -> String, shown: impl Fn(&Change) -> String) -> Sheet {
+        let mut columns: Vec<&Change> = Vec::new();
         for figure in self.schemes.iter().flat_map(|scheme| &scheme.figures) {
-            if !names.contains(&(figure.name.as_str(), figure.head.as_str())) {
-                names.push((&figure.name, &figure.head));
+            if !columns.iter().any(|known| known.name == figure.name) {
+                columns.push(figure);
             }
         }
         let row = |scheme: &SchemeDiff| {
-            let cell = |(name, _): &(&str, &str)| {
-                let figure = scheme.figures.iter().find(|figure| figure.name == *name);
-                figure.map_or_else(|| NOTHING.to_owned(), Change::shown)
+            let cell = |column: &&Change| {
+                let figure = scheme.figures.iter().find(|figure| figure.name == column.name);
+                figure.map_or_else(|| NOTHING.to_owned(), &shown)
             };
-            std::iter::once(scheme.scheme.clone()).chain(names.iter().map(cell)).collect()
+            std::iter::once(scheme.scheme.clone()).chain(columns.iter().map(cell)).collect()
         };
-        let heads =
-            std::iter::once("scheme".to_owned()).chain(names.iter().map(|(_, head)| (*head).to_owned())).collect();
+        let heads = std::iter::once("scheme".to_owned()).chain(columns.iter().map(|column| head(column))).collect();
         Sheet { heads, groups: vec![Rows { title: None, rows: self.schemes.iter().map(row).collect() }] }
     }
 }
 
 impl Change {
-    fn of(name: String, head: String, a: f64, b: f64, better: Better) -> Self {
+    fn of((name, head, unit): (String, String, Unit), a: f64, b: f64, better: Better) -> Self {
         let percent = if a == b {
             Some(0.0)
         } else if a == 0.0 {
@@ -254,7 +272,7 @@ impl Change {
             Better::Higher if a != b => Some(b > a),
             _ => None,
         };
-        Self { name, head, a, b, percent, is_better }
+        Self { name, head, unit, a, b, percent, is_better }
     }
 
     fn shown(&self) -> String {
@@ -268,11 +286,16 @@ impl Change {
 
 /// A change in percent with its sign.
 fn signed(percent: f64) -> String {
-    if percent.abs() < 999.5 { format!("{percent:+.1} %") } else { format!("{percent:+.0} %") }
+    match percent.abs() {
+        0.05..999.5 => format!("{percent:+.1} %"),
+        ..0.05 => format!("{percent:+.3} %"),
+        _ => format!("{percent:+.0} %"),
+    }
 }
 
-/// Changes of request times, then of the other figures. Figures that are only shown in details are left out.
-fn changes(a: &Scheme, b: &Scheme) -> Vec<Change> {
+/// Changes of request times, then of the other figures. Figures that are only shown in details are left out, and sums
+/// over all requests, such as energy, unless both files are of the same work.
+fn changes(a: &Scheme, b: &Scheme, is_same_work: bool) -> Vec<Change> {
     let mut changes = Vec::new();
     let comparable = !a.falls_behind() && !b.falls_behind();
     let times = [
@@ -284,13 +307,16 @@ fn changes(a: &Scheme, b: &Scheme) -> Vec<Change> {
         for figure in ResponseFigures::ALL.iter().filter(|figure| matches!(figure.shown, Shown::Table(_))) {
             if let Some((x, y)) = (figure.of)(a).zip((figure.of)(b)) {
                 let (name, head) = (format!("{field}.{}", figure.name), format!("{head}\n{}", figure.head));
-                changes.push(Change::of(name, head, x, y, figure.better));
+                changes.push(Change::of((name, head, figure.unit), x, y, figure.better));
             }
         }
     }
-    for figure in KeyFigures::ALL.iter().filter(|figure| figure.shown != Shown::Details) {
+    let is_shown =
+        |figure: &&Figure<KeyFigures>| figure.shown != Shown::Details && (is_same_work || figure.unit != Unit::Joule);
+    for figure in KeyFigures::ALL.iter().filter(is_shown) {
         if let Some((x, y)) = (figure.of)(&a.key).zip((figure.of)(&b.key)) {
-            changes.push(Change::of(figure.name.to_owned(), figure.head.to_owned(), x, y, figure.better));
+            let named = (figure.name.to_owned(), figure.head.to_owned(), figure.unit);
+            changes.push(Change::of(named, x, y, figure.better));
         }
     }
     changes

@@ -180,7 +180,8 @@ pub fn extrapolated_remark(overwrites: impl Iterator<Item = f64>, options: &str)
     let least = overwrites.min_by(f64::total_cmp)?;
     let shown = significant(least);
     Some(format!(
-        "{EXTRAPOLATED} life extrapolated from {shown} overwrites of the device; measure more passes with {options}"
+        "{EXTRAPOLATED} life extrapolated from {shown} overwrites of the device: it may be much shorter; measure more passes \
+         with {options}"
     ))
 }
 
@@ -314,7 +315,8 @@ mod tests {
         let remarks = remarks(&some, &Ranking::of(&some, Sort::Response));
         assert_eq!(
             remarks.last().unwrap(),
-            "~ life extrapolated from 0.006 overwrites of the device; measure more passes with `--repeat` and `--measure`"
+            "~ life extrapolated from 0.006 overwrites of the device: it may be much shorter; measure more passes with \
+             `--repeat` and `--measure`"
         );
     }
 }

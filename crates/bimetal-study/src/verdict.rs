@@ -21,7 +21,7 @@ pub struct Best {
     pub is_all: bool,
     /// A phrase for the schemes, if they are one whole group of several.
     pub group: Option<&'static str>,
-    /// The figure of the best, with its unit. None for life if the best scheme erased nothing.
+    /// The figure of the best, with its unit. None for life if the best scheme wrote no flash.
     pub figure: Option<String>,
     /// Number of seeds, if their spreads overlap, so that figures with different digits count as equal.
     pub seeds: Option<u32>,
@@ -183,6 +183,7 @@ impl Best {
             (Some(group), _) => group.to_owned(),
             (None, [one]) => one.clone(),
             (None, [some @ .., last]) if some.len() < style.names => format!("{} and {last}", some.join(", ")),
+            (None, [first, second]) => format!("{first} and {second}"),
             (None, [first, others @ ..]) => format!("{first} and {} more", others.len()),
             (None, []) => String::new(),
         };
@@ -190,7 +191,7 @@ impl Best {
         match (&self.figure, self.seeds) {
             (Some(figure), None) => format!("{what}: {who}, {each}{figure}"),
             (Some(figure), Some(seeds)) => format!("{what}: {who}, {figure} within the spread of {seeds} seeds"),
-            (None, _) => format!("{what}: {who}, which erased nothing"),
+            (None, _) => format!("{what}: {who}, whose flash was not written"),
         }
     }
 }
@@ -234,7 +235,7 @@ fn whole_group(best: &Best, entries: &[Entry], ranking: &Ranking) -> Option<&'st
 }
 
 /// The longest life. It is unknown for all if the trace writes nothing or takes no time. If it is unknown for some
-/// only, these erased nothing.
+/// only, these wrote no flash.
 fn longest_life(entries: &[&Entry], scale: &Scale) -> Option<Best> {
     let unworn = entries.iter().filter(|entry| entry.report.key_figures.lifetime_years.is_none());
     let unworn: Vec<String> = unworn.map(|entry| entry.report.scheme.clone()).collect();
@@ -330,7 +331,7 @@ mod tests {
     #[test]
     fn a_life_that_is_not_known_is_not_claimed() {
         let unknown = Sketch { scheme: "b", years: None, ..A };
-        assert!(sentence(&[A, unknown]).contains("longest life: b, which erased nothing"));
+        assert!(sentence(&[A, unknown]).contains("longest life: b, whose flash was not written"));
         assert!(!sentence(&[Sketch { years: None, ..A }, unknown]).contains("li"));
     }
 

@@ -113,7 +113,7 @@ pub struct GoalArgs {
     #[arg(long, value_name = "USD", value_parser = goal(Measure::Cost))]
     pub budget: Option<Goal>,
     /// Bytes written per day, for lifetimes; by default the rate of the trace, or of `--load`
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = with_unit)]
     pub writes_per_day: Option<ByteSize>,
 }
 
@@ -124,6 +124,14 @@ impl GoalArgs {
         let all = [self.mean, self.p50, self.p95, self.p99, self.p999, self.budget];
         wear.into_iter().chain(all).flatten().collect()
     }
+}
+
+/// A size with its unit: nobody writes single bytes a day.
+fn with_unit(text: &str) -> Result<ByteSize, String> {
+    if text.trim() != "0" && text.trim().ends_with(|last: char| last.is_ascii_digit()) {
+        return Err(format!("`{text}` has no unit; write for example 50GB or 200GiB"));
+    }
+    text.parse()
 }
 
 fn goal(measure: Measure) -> impl Fn(&str) -> Result<Goal, String> + Clone + Send + Sync {

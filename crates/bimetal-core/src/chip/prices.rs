@@ -25,6 +25,9 @@ const fn price(year: u16, cell: Cell, usd_per_gib: f64, source: &'static str) ->
     Price { year, cell, usd_per_gib, source }
 }
 
+/// Price of pSLC by that of TLC: one bit in a cell that is made for three.
+pub const PSLC_PER_TLC: f64 = 3.0;
+
 const MLC_2009: f64 = 3.0;
 const MLC_2011: f64 = 2.0;
 const TLC_2013: f64 = 0.68;
@@ -41,7 +44,7 @@ pub static PRICES: &[Price] = &[
     price(2013, Cell::Mlc, 1.5 * TLC_2013, "3/2 x TLC"),
     price(2013, Cell::Tlc, TLC_2013, "drives of FAST 2013, 0.63 to 6.50 dollars per GB; the lower end taken as TLC"),
     price(2026, Cell::Slc, 4.5 * TLC_2026, "3 x MLC"),
-    price(2026, Cell::Pslc, 3.0 * TLC_2026, "3 x TLC, which is 4 x QLC"),
+    price(2026, Cell::Pslc, PSLC_PER_TLC * TLC_2026, "3 x TLC, which is 4 x QLC"),
     price(2026, Cell::Mlc, 1.5 * TLC_2026, "3/2 x TLC"),
     price(2026, Cell::Tlc, TLC_2026, "a 1-TB drive for 218 dollars in February (storagediskprices.com)"),
     price(2026, Cell::Qlc, 0.75 * TLC_2026, "3/4 x TLC"),

@@ -317,7 +317,7 @@ fn exchange_for_slow(device: &mut Device, spec: &SchemeSpec, notes: &mut Vec<Str
     }
     if extra > 0 {
         notes.push(format!(
-            "no separate `{}`: {} MiB extra `{}` at equal cost",
+            "no region `{}`; {} MiB more of `{}` at equal cost",
             fast.name,
             extra as f64 / f64::from(1 << 20),
             slow.name

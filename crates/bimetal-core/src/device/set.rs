@@ -84,7 +84,13 @@ impl Device {
         match field {
             "capacity" => region.capacity = value.parse().map_err(Refused::Value)?,
             "spare" if slow => {
-                let percent = parse_percent(value.trim().trim_end_matches('%')).map_err(Refused::Value)?;
+                let number = value.trim().trim_end_matches('%');
+                let percent = parse_percent(number).map_err(Refused::Value)?;
+                if number == value.trim() && percent > 0.0 && percent < 1.0 {
+                    let whole = (percent * 1e4).round() / 100.0;
+                    let what = format!("`{number}` has no unit: write `{whole}%`, or `{number}%`");
+                    return Err(Refused::Value(what));
+                }
                 region.capacity = Capacity::Percent(100.0 + percent);
             }
             "spare" => return Err(Refused::Value("only the slow region has a spare area; set `capacity`".into())),

@@ -25,7 +25,8 @@ figures! {
         cost_usd: f64 = "cost", "cost", Dollar, Lower, Shown::Table(2);
         /// Bytes that the host can write until the mean erase count of the first region reaches its endurance. The mean
         /// is used, not the worst block: how evenly blocks wear is a separate figure, and a device replaces single
-        /// blocks. Extrapolated from the measured passes; `None` if they wrote or erased nothing.
+        /// blocks. Extrapolated from the measured passes, in which a block counts as erased once it is filled: a device
+        /// that still has erased blocks erases fewer. `None` if they wrote or programmed nothing.
         lifetime_host_bytes: Option<f64> = "host writes until worn", "host writes", Byte, Higher, Shown::Details;
         /// Years of 365.25 days until the first region is worn out, at the write rate of the trace, whatever the speed
         /// of the replay; `None` also if the trace has no duration.
@@ -85,6 +86,6 @@ fn programmed_bytes(regions: &[RegionDescription<'_>], measured: &Measured) -> u
 
 fn lifetime_host_bytes(groups: &[WearGroup<'_>], measured: &Measured) -> Option<f64> {
     let host_bytes = (measured.host.write_sectors * SECTOR_BYTES) as f64;
-    let worn = groups.iter().map(|group| group.measured(&measured.ledger.rows).1 / group.counts.len().max(1) as f64);
+    let worn = groups.iter().map(|group| group.lives_used(&measured.ledger.rows) / group.counts.len().max(1) as f64);
     finite(host_bytes / worn.fold(0.0, f64::max)).filter(|&bytes| bytes > 0.0)
 }

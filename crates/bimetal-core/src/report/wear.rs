@@ -102,23 +102,37 @@ pub(super) fn wear_groups<'a>(regions: &[RegionDescription<'a>], measured: &'a M
 }
 
 impl WearGroup<'_> {
-    /// Erases in the measured passes, and the block lives that they used up: an erase that ends a cycle in SLC mode counts
-    /// against the endurance of that mode.
-    pub fn measured(&self, rows: &[Row]) -> (u64, f64) {
-        self.lives(rows.iter().map(|row| (row, 0)), self.first_erases.measured)
+    /// Block lives that the measured passes use up: an erase that ends a cycle in SLC mode counts against the endurance of
+    /// that mode. A device that still has erased blocks fills more blocks than it erases, and will have to erase them:
+    /// of both numbers the larger one counts.
+    pub fn lives_used(&self, rows: &[Row]) -> f64 {
+        let lives = self.own(rows.iter().map(|row| (row, 0)), self.first_erases.measured).map(|(row, erases)| {
+            let pages = self.chip.pages_per_block(row.mode).max(1);
+            let filled = row.counts.total(FlashOp::Program) as f64 / f64::from(pages);
+            filled.max(erases as f64) / self.endurance(row.mode)
+        });
+        lives.sum()
     }
 
-    /// The same for the measured passes and for further erases of each row.
-    fn lives<'r>(&self, rows: impl Iterator<Item = (&'r Row, u64)>, first_erases: u64) -> (u64, f64) {
+    /// Its rows of the ledger with their erases, to which those of a second number are added.
+    fn own<'r>(
+        &self,
+        rows: impl Iterator<Item = (&'r Row, u64)>,
+        first_erases: u64,
+    ) -> impl Iterator<Item = (&'r Row, u64)> {
         let own = rows.filter(|(row, _)| row.region == self.region && self.modes.contains(&row.mode));
-        let of_mode = own.map(|(row, more)| (row.mode, row.counts.total(FlashOp::Erase) + more));
-        of_mode.fold((0, 0.0), |(erases, lives), (mode, count)| {
-            let count = match mode {
-                CellMode::Slc => count + first_erases,
-                CellMode::Native => count.saturating_sub(first_erases),
+        own.map(move |(row, more)| {
+            let erases = row.counts.total(FlashOp::Erase) + more;
+            let erases = match row.mode {
+                CellMode::Slc => erases + first_erases,
+                CellMode::Native => erases.saturating_sub(first_erases),
             };
-            (erases + count, lives + count as f64 / f64::from(self.chip.endurance(mode).max(1)))
+            (row, erases)
         })
+    }
+
+    fn endurance(&self, mode: CellMode) -> f64 {
+        f64::from(self.chip.endurance(mode).max(1))
     }
 
     pub fn figures(&self, measured: &Measured) -> WearFigures {
@@ -127,9 +141,13 @@ impl WearGroup<'_> {
         let erases_mean = erases_total as f64 / blocks;
         let variance = self.counts.iter().map(|&count| square(f64::from(count) - erases_mean)).sum::<f64>() / blocks;
         let before = measured.erased_before.iter().copied().chain(std::iter::repeat(0));
-        let (erases, lives) = self.lives(measured.ledger.rows.iter().zip(before), self.first_erases.total);
-        let idle = self.modes.first().map_or(1, |&mode| self.chip.endurance(mode).max(1));
-        let endurance = if erases == 0 { f64::from(idle) } else { erases as f64 / lives };
+        let (erases, lives) = self
+            .own(measured.ledger.rows.iter().zip(before), self.first_erases.total)
+            .fold((0, 0.0), |(all, lives), (row, erases)| {
+                (all + erases, lives + erases as f64 / self.endurance(row.mode))
+            });
+        let idle = self.modes.first().map_or(1.0, |&mode| self.endurance(mode));
+        let endurance = if erases == 0 { idle } else { erases as f64 / lives };
         WearFigures {
             region: self.name.clone(),
             blocks: self.counts.len() as u32,

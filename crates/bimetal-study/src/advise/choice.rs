@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::goals::{Cause, Goal, Measure, Outcome, Terms};
 use super::space::Candidate;
-use crate::number::NOTHING;
+use crate::number::{EXTRAPOLATED, NOTHING};
 use crate::sweep::row::Row;
 
 /// Stands for the responses of an overloaded device.
@@ -72,13 +72,14 @@ pub struct Choice {
     pub service_us: Option<ResponseTimes>,
     /// For an overloaded device: the time it took for the requests, relative to the time they took to arrive.
     pub overload: Option<f64>,
-    /// Life in years; none if no block was erased in the measured passes.
+    /// Life in years; none if no page was programmed in the measured passes.
     pub life_years: Option<f64>,
-    /// If no block was erased: a lower bound of the life in years, from the programmed pages.
-    pub life_at_least_years: Option<f64>,
-    /// Host writes until wear-out, in bytes; none if no block was erased in the measured passes.
+    /// Host writes until wear-out, in bytes; none if no page was programmed in the measured passes.
     pub lifetime_host_bytes: Option<f64>,
-    /// Host writes until wear-out in terabytes of 10^12 bytes; a lower bound if no block was erased.
+    /// Number of times that the host overwrote the device in the measured passes. Life is extrapolated from them, and
+    /// may be much shorter if they are less than 1.
+    pub lifetime_overwrites: f64,
+    /// Host writes until wear-out in terabytes of 10^12 bytes.
     pub tbw: Option<f64>,
     /// Drive writes per day: `tbw` divided by the logical capacity and the days of the warranty.
     pub dwpd: Option<f64>,
@@ -163,9 +164,9 @@ impl Choice {
             overload: if response_us.is_none() { overload() } else { None },
             response_us,
             service_us: service.and_then(one_at_a_time),
-            life_years: worn(Measure::Life).filter(|_| host_bytes.is_some()),
-            life_at_least_years: worn(Measure::Life).filter(|_| host_bytes.is_none()),
+            life_years: worn(Measure::Life),
             lifetime_host_bytes: host_bytes.map(|bytes| bytes * made.scale),
+            lifetime_overwrites: figures.map_or(0.0, |figures| figures.lifetime_overwrites),
             tbw: worn(Measure::Tbw),
             dwpd: worn(Measure::Dwpd),
             excess: goals.iter().map(|goal| finite(goal.excess(outcome))).collect(),
@@ -181,10 +182,19 @@ impl Choice {
 
     /// A measured value with its unit.
     pub fn shown(&self, measure: Measure) -> String {
-        let is_bound = measure.cause() == Cause::Wear && self.lifetime_host_bytes.is_none();
-        let bound = if is_bound { "≥ " } else { "" };
         let none = if measure.cause() == Cause::Latency { FALLS_BEHIND } else { NOTHING };
-        self.of(measure).map_or_else(|| none.to_owned(), |value| format!("{bound}{}", measure.shown(value)))
+        let mark = self.mark(measure);
+        self.of(measure).map_or_else(|| none.to_owned(), |value| format!("{mark}{}", measure.shown(value)))
+    }
+
+    /// Whether its wear is extrapolated from less than one overwrite.
+    pub fn is_extrapolated(&self) -> bool {
+        self.lifetime_host_bytes.is_some() && self.lifetime_overwrites < 1.0
+    }
+
+    /// The mark of a value that is extrapolated from less than one overwrite.
+    pub fn mark(&self, measure: Measure) -> &'static str {
+        if measure.cause() == Cause::Wear && self.is_extrapolated() { EXTRAPOLATED } else { "" }
     }
 
     /// The service time that corresponds to a response measure, with its unit.
@@ -197,7 +207,7 @@ impl Choice {
     pub fn of(&self, measure: Measure) -> Option<f64> {
         match measure {
             Measure::Cost => Some(self.cost_usd),
-            Measure::Life => self.life_years.or(self.life_at_least_years),
+            Measure::Life => self.life_years,
             Measure::Tbw => self.tbw,
             Measure::Dwpd => self.dwpd,
             _ => self.response_us?.of(measure),

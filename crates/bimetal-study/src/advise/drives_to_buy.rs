@@ -220,10 +220,9 @@ impl DrivesToBuy {
                 Some(_) => row.extend(responses.map(|measure| shown(choice.of(measure), us))),
                 None => row.extend([FALLS_BEHIND.to_owned(), String::new()]),
             }
-            let is_bound = choice.lifetime_host_bytes.is_none();
             let worn = |measure: Measure, unit: f64| {
-                let bound = if is_bound && choice.of(measure).is_some() { "≥" } else { "" };
-                format!("{bound}{}", shown(choice.of(measure), unit))
+                let mark = if choice.of(measure).is_some() { choice.mark(measure) } else { "" };
+                format!("{mark}{}", shown(choice.of(measure), unit))
             };
             row.extend([worn(Measure::Life, years), worn(Measure::Tbw, 1.0), shown(drive.rated_tbw, 1.0)]);
             row.push(worn(Measure::Dwpd, 1.0));
@@ -306,9 +305,9 @@ mod tests {
             response_us: mean_us.map(responses),
             service_us: None,
             overload: None,
-            life_years: None,
-            life_at_least_years: Some(years),
-            lifetime_host_bytes: None,
+            life_years: Some(years),
+            lifetime_host_bytes: Some(1e13 * years),
+            lifetime_overwrites: 0.4,
             tbw: Some(10.0 * years),
             dwpd: Some(0.123),
             meets: excess.iter().all(|excess| excess.is_some_and(|excess| excess <= 1.0)),
@@ -396,7 +395,7 @@ mod tests {
             drives.simulated("trace", &GOALS).lines().iter().map(|line| line.text().to_owned()).collect();
         let row = |name: &str| lines.iter().find(|line| line.contains(name)).unwrap();
         assert!(row("samsung-980-1tb").contains("falls behind"), "{lines:#?}");
-        assert!(row("wd-sn770-1tb").contains("≥0.600") && row("wd-sn770-1tb").contains(" 0.060 "), "{lines:#?}");
+        assert!(row("wd-sn770-1tb").contains("~0.600") && row("wd-sn770-1tb").contains(" 0.060 "), "{lines:#?}");
         assert!(lines[0].contains("response (ms)") && row("crucial-t500-2tb").contains(" 7,235 "), "{lines:#?}");
     }
 }

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use bimetal_core::chip;
 use serde::{Serialize, Serializer};
 
 use super::DAYS_PER_YEAR;
 use crate::number::{LIVES, TIMES, Units, dollars, significant, with_unit};
-use crate::sweep::row::{Figures, RegionRow};
+use crate::sweep::row::Figures;
 
 /// A measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -234,30 +233,15 @@ pub struct Whole {
     pub scale: f64,
 }
 
-/// A lower bound of host writes until wear-out, in bytes, if no block was erased in the measured passes. It assumes
-/// that all programmed pages, of any cause, went into the region that wears out first.
-fn host_bytes_at_least(figures: &Figures) -> f64 {
-    let of = |region: &RegionRow| {
-        let chip = chip::find(&region.chip)?;
-        Some(region.capacity_bytes as f64 * f64::from(chip.endurance))
-    };
-    let shortest = figures.regions.iter().map(|region| of(region).unwrap_or(0.0)).fold(f64::INFINITY, f64::min);
-    figures
-        .key_figures
-        .write_amplification
-        .filter(|&programmed| programmed > 0.0)
-        .map_or(0.0, |programmed| shortest / programmed)
-}
-
 impl Outcome {
     /// The outcome for the figures of a replay.
     pub fn of_figures(figures: &Figures, whole: Whole, terms: &Terms) -> Self {
         let response = &figures.response_us;
-        // Without writes there is no wear.
         let host_bytes = match figures.key_figures.lifetime_host_bytes {
             Some(bytes) => bytes * whole.scale,
+            // Without writes there is no wear. Without programmed pages nothing is known.
             None if figures.write_us.count == 0 => f64::INFINITY,
-            None => host_bytes_at_least(figures) * whole.scale,
+            None => 0.0,
         };
         let life = match (figures.key_figures.lifetime_years, terms.rate.asked, terms.rate.bytes_per_day()) {
             _ if host_bytes.is_infinite() => f64::INFINITY,

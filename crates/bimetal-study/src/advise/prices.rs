@@ -78,7 +78,8 @@ pub struct Listed {
 impl PriceList {
     /// The price list of a year, by default the latest one. `file` is the text of a file of prices, which replace those
     /// of the same year and cells. `given` are prices of parts or kinds, such as `tlc=0.10`, and of whole drives, such
-    /// as `samsung-980-1tb=75`, with the names of `bimetal drives`.
+    /// as `samsung-980-1tb=75`, with the names of `bimetal drives`. A price of TLC also sets that of pSLC, which is TLC
+    /// with one bit in a cell, unless pSLC has its own.
     ///
     /// # Errors
     /// An invalid file or price, or a year before or after all prices.
@@ -86,9 +87,14 @@ impl PriceList {
         let mut by_year: BTreeMap<(u16, Cell), f64> =
             prices::PRICES.iter().map(|price| ((price.year, price.cell), price.usd_per_gib)).collect();
         if let Some(text) = file {
+            let mut of_file = BTreeMap::new();
             for price in parse(text)? {
-                by_year.insert((price.year, cell(&price.cell)?), positive(&price.cell, price.usd_per_gib)?);
+                of_file.insert((price.year, cell(&price.cell)?), positive(&price.cell, price.usd_per_gib)?);
             }
+            let tlc = of_file.iter().filter(|((_, cell), _)| *cell == Cell::Tlc);
+            let pslc: Vec<_> = tlc.map(|((year, _), usd)| ((*year, Cell::Pslc), usd * prices::PSLC_PER_TLC)).collect();
+            by_year.extend(pslc);
+            by_year.extend(of_file);
         }
         let years = || by_year.keys().map(|&(year, _)| year);
         let (first, last) = (years().min().unwrap_or(0), years().max().unwrap_or(0));
@@ -108,6 +114,10 @@ impl PriceList {
             } else {
                 list.quote(&name, *usd)?;
             }
+        }
+        if let Some(tlc) = list.given.get(Cell::Tlc.name()) {
+            let pslc = tlc * prices::PSLC_PER_TLC;
+            list.given.entry(Cell::Pslc.name().to_owned()).or_insert(pslc);
         }
         Ok(list)
     }
@@ -275,6 +285,11 @@ mod tests {
         assert_eq!(of(Some(2009), &[], "tlc-3d-2021"), None);
         let given = [("TLC".to_owned(), 0.1), ("tlc-2014".to_owned(), 0.05)];
         assert_eq!(of(None, &given, "tlc-3d-2021"), Some(0.1));
+        // pSLC is TLC with one bit in a cell.
+        assert_eq!(of(None, &[], "pslc-tlc-2021"), Some(1.5));
+        assert_eq!(of(None, &given, "pslc-tlc-2021"), Some(0.1 * 3.0));
+        let both = [("tlc".to_owned(), 0.1), ("pslc".to_owned(), 0.9)];
+        assert_eq!(of(None, &both, "pslc-tlc-2021"), Some(0.9));
         assert_eq!(of(None, &given, "tlc-2014"), Some(0.05));
     }
 

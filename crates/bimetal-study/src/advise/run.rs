@@ -17,6 +17,7 @@ use super::search::{self, Aim, BATCH};
 use super::space::{Candidate, Space};
 use super::{AdviceError, Phase, Progress, Question, SIMULATED, SIMULATIONS, speed};
 use crate::arrivals;
+use crate::headline::extrapolated_remark;
 use crate::number::{SIZES, TIMES, significant, with_unit};
 use crate::sweep::failure::FailureKind;
 use crate::sweep::point::{Point, Replay};
@@ -170,7 +171,7 @@ impl Study<'_> {
         let prices = &self.question.prices;
         Answer {
             bimetal: env!("CARGO_PKG_VERSION"),
-            notes: self.notes(),
+            notes: self.notes(simulated),
             trace: self.facts,
             replay: self.question.replay.clone(),
             goals: goals.to_vec(),
@@ -195,7 +196,7 @@ impl Study<'_> {
     }
 
     /// Caveats that a user should know before trusting the answer.
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self, simulated: &[Simulated<'_>]) -> Vec<String> {
         let mut notes = Vec::new();
         if self.terms.arriving.is_none() && self.facts.duration_s <= 0.0 {
             notes.push(
@@ -228,6 +229,9 @@ impl Study<'_> {
                 "the trace lasts {lasts}: lives assume its write rate at all times; `--writes-per-day` sets another rate"
             ));
         }
+        let figures = simulated.iter().filter_map(|one| one.row.figures.as_ref());
+        let overwrites = figures.filter(|figures| figures.is_extrapolated()).map(|figures| figures.lifetime_overwrites);
+        notes.extend(extrapolated_remark(overwrites, "`--repeat` and `--measure`"));
         notes
     }
 }

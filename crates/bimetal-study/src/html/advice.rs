@@ -147,7 +147,11 @@ fn words(answer: &Answer, measure: Measure) -> String {
 fn cost_and(answer: &Answer, measure: Measure, schemes: &[String]) -> Plot {
     let values = || answer.simulated.iter().filter_map(|choice| choice.of(measure));
     let costs = || answer.simulated.iter().map(|choice| choice.cost_usd);
-    let (unit, scale) = common_unit(units(measure), values(), 1.0);
+    // The unit of a goal, if there is one.
+    let limits = answer.goals.iter().filter(|goal| goal.measure == measure).map(|goal| goal.limit);
+    let shown: Vec<f64> = limits.collect();
+    let shown = if shown.is_empty() { values().collect() } else { shown };
+    let (unit, scale) = common_unit(units(measure), shown.into_iter(), 1.0);
     let place = |choice: &Choice| Some((choice.cost_usd, choice.of(measure)? / scale));
     let mut best: Vec<(f64, f64)> = Vec::new();
     let mut by_cost: Vec<(f64, f64)> = answer.simulated.iter().filter_map(place).collect();

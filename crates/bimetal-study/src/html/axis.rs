@@ -80,8 +80,8 @@ fn decimal(number: f64, power: i32) -> f64 {
 
 fn tick_label(tick: f64) -> String {
     match tick {
-        1.0..1e6 if tick.fract() == 0.0 => plain(tick),
-        0.001..1e6 => format!("{tick}"),
+        1.0..1e8 if tick.fract() == 0.0 => plain(tick),
+        0.001..1e8 => format!("{tick}"),
         _ => format!("{tick:e}"),
     }
 }
@@ -111,7 +111,8 @@ mod tests {
             (1.0, "1"),
             (40.5, "40.5"),
             (5000.0, "5,000"),
-            (1e6, "1e6"),
+            (1e6, "1,000,000"),
+            (1e8, "1e8"),
             (1e-4, "1e-4"),
         ] {
             assert_eq!(tick_label(tick), label);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::axis::{name_axis, number_axis, with_breaks};
 use super::markup::escape;
-use super::style::{INK, Look, PAPER};
+use super::style::{INK, Look, PAPER, dash};
 use super::table::series_name;
 use crate::figure::{Origin, Plot, PlotKind, Points, Series};
 use crate::listing::broken;
@@ -161,7 +161,8 @@ impl<'a> Chart<'a> {
             }
             PlotKind::Front => {
                 let mut steps = scatter(xs, ys, &name, "lines");
-                steps["line"] = json!({ "color": INK, "width": 1, "shape": "hv" });
+                let place = self.plot.series.iter().position(|other| other.name == series.name).unwrap_or_default();
+                steps["line"] = json!({ "color": INK, "width": 1, "shape": "hv", "dash": dash(place) });
                 return steps;
             }
             PlotKind::Marks => "markers",

@@ -35,9 +35,15 @@ pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, comman
     page.verdict(&Verdict::of(&comparison.results, &ranking).map_or_else(String::new, |verdict| verdict.sentence()));
     page.list("warnings", &comparison.warnings);
     let table = Table::of_sheet(&headline::sheet(&comparison.results, &ranking));
-    page.beside(&table, &front(&comparison.results, &ranking));
-    page.list("facts", &headline::remarks(&comparison.results, &ranking));
-    head(&mut page, comparison, command);
+    let remarks = headline::remarks(&comparison.results, &ranking);
+    page.beside(&front(&comparison.results, &ranking), |page| {
+        page.table(&table);
+        page.list("facts", &remarks);
+        page.paragraph("The replay:");
+        page.list("facts", &replay_facts(comparison));
+    });
+    page.paragraph("The command that repeats it:");
+    page.code(command);
     page.section(match entries.iter().any(|entry| entry.service_beside().is_some()) {
         true => "Service time and response",
         false => main_time(entries).title,
@@ -64,16 +70,15 @@ pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, comman
     page.finish()
 }
 
-fn head(page: &mut Page, comparison: &Comparison, command: &str) {
+/// The trace, and how it was replayed.
+fn replay_facts(comparison: &Comparison) -> Vec<String> {
     let mut facts = vec![format!("trace: {}, {}", comparison.trace.name, comparison.trace.format)];
     facts.extend(describe::trace(&comparison.trace));
     facts.extend(describe::replay(comparison));
     if let [entry] = comparison.results.as_slice() {
         facts.push(describe::device(entry));
     }
-    page.paragraph("The replay, and the command that repeats it:");
-    page.list("facts", &facts);
-    page.code(command);
+    facts
 }
 
 /// Lives and mean times of all schemes. Each scheme on the front has its own series, and all others share one.

@@ -73,10 +73,11 @@ impl Page {
         }
     }
 
-    /// A table next to a diagram, or above it on a narrow screen.
-    pub fn beside(&mut self, table: &Table, plot: &Plot) {
-        self.push("<div class=\"beside\">\n");
-        self.table(table);
+    /// The contents that `left` adds, next to a diagram, or above it on a narrow screen.
+    pub fn beside(&mut self, plot: &Plot, left: impl FnOnce(&mut Self)) {
+        self.push("<div class=\"beside\">\n<div>\n");
+        left(self);
+        self.push("</div>\n");
         if !plot.is_empty() {
             self.plots += 1;
             let html = figure(plot, self.plots, &self.names);

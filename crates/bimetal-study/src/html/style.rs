@@ -29,6 +29,11 @@ pub(super) struct Look {
     pub beside_paper: bool,
 }
 
+/// Style of the lines of a front in the order of their series: the first is solid.
+pub(super) fn dash(series: usize) -> &'static str {
+    DASHES[series % DASHES.len()]
+}
+
 impl Look {
     fn color(self) -> &'static str {
         COLORS[self.index % COLORS.len()]
@@ -39,7 +44,7 @@ impl Look {
         let dash = match self.origin {
             Origin::Paper => "dot",
             Origin::Measured if self.beside_paper => "solid",
-            Origin::Measured => DASHES[self.index % DASHES.len()],
+            Origin::Measured => dash(self.index),
         };
         json!({ "color": self.color(), "dash": dash, "width": 2 })
     }

@@ -4,6 +4,7 @@ use bimetal_core::report::{Figure, KeyFigures, Overload, Shown};
 
 use super::page::Page;
 use super::table::Table;
+use crate::describe;
 use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
 use crate::headline::extrapolated_remark;
 use crate::number::{
@@ -12,6 +13,7 @@ use crate::number::{
 };
 use crate::sweep::label::Varying;
 use crate::sweep::pareto::{self, Goal};
+use crate::sweep::point::Replay;
 use crate::sweep::row::{Figures, MORE_PASSES, Row};
 
 /// Name of the line that joins the points of the front.
@@ -95,8 +97,10 @@ impl Drawn {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// Its name. With one request at a time, none waits.
+    fn name(self, replay: &Replay) -> &'static str {
         match self {
+            Self::Mean if replay.arrivals == "closed:1" => "mean service time",
             Self::Mean => "mean response",
             Self::P99 => "99th percentile",
             Self::Life => "life",
@@ -110,11 +114,20 @@ impl Group<'_> {
         self.at.iter().filter_map(|&at| Some((at, &self.rows[at], self.rows[at].figures.as_ref()?)))
     }
 
+    /// The name of a figure under the replay of these rows.
+    fn name(&self, drawn: Drawn) -> &'static str {
+        self.at.first().map_or("", |&at| drawn.name(&self.rows[at].point.replay))
+    }
+
     fn section(&self, page: &mut Page, arrivals_vary: bool) {
         let Some(first) = self.at.first().map(|&at| &self.rows[at].point) else { return };
         let arrivals = if arrivals_vary { format!(", {}", first.replay.arrivals) } else { String::new() };
         page.section(&format!("{}{arrivals}: the best", first.trace.name));
-        page.paragraph("For each of these points, no other point is cheaper, faster and longer-lived at once.");
+        let replay = &first.replay;
+        page.paragraph(&format!(
+            "Replay: {}. For each of these points, no other point is cheaper, faster and longer-lived at once.",
+            describe::passes(&replay.arrivals, replay.repeat, replay.measure)
+        ));
         let best = self.best();
         page.table(&self.listed(&best));
         let commands: Vec<&str> = best.iter().map(|&at| self.rows[at].command.as_str()).collect();
@@ -149,7 +162,7 @@ impl Group<'_> {
     }
 
     fn axis(&self, drawn: Drawn) -> Axis {
-        let label = format!("{} ({})", drawn.name(), self.unit(drawn).0);
+        let label = format!("{} ({})", self.name(drawn), self.unit(drawn).0);
         let values = self.done().filter_map(|(_, _, figures)| drawn.of(figures)).filter(|&value| value > 0.0);
         let (least, most) =
             values.fold((f64::INFINITY, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
@@ -166,7 +179,7 @@ impl Group<'_> {
 
     fn listed(&self, best: &[usize]) -> Table {
         let columns = [Drawn::Cost, Drawn::Mean, Drawn::P99, Drawn::Life];
-        let heads = columns.map(|drawn| format!("{} ({})", drawn.name(), self.unit(drawn).0));
+        let heads = columns.map(|drawn| format!("{} ({})", self.name(drawn), self.unit(drawn).0));
         let heads = std::iter::once("point".to_owned()).chain(heads);
         let row = |&at: &usize| {
             let (row, figures) = (&self.rows[at], self.rows[at].figures.as_ref()?);
@@ -244,7 +257,7 @@ impl Group<'_> {
         }
         series.extend(self.schemes.iter().map(of_scheme).filter(|series| !series.is_empty()));
         let (x, y) = (self.axis(Drawn::Cost), self.axis(drawn));
-        Plot { title: format!("Cost and {}", drawn.name()), kind: PlotKind::Front, x, y, series }
+        Plot { title: format!("Cost and {}", self.name(drawn)), kind: PlotKind::Front, x, y, series }
     }
 
     /// Effect of each value of each dimension on response, life and cost.
@@ -289,7 +302,7 @@ impl Group<'_> {
                     of("least", |sorted| sorted.first().copied()),
                     of("most", |sorted| sorted.last().copied()),
                 ];
-                let title = format!("{} by {dimension}", capital(drawn.name()));
+                let title = format!("{} by {dimension}", capital(self.name(drawn)));
                 plots.push(Plot {
                     title,
                     kind: PlotKind::Marks,
@@ -338,7 +351,7 @@ fn all(rows: &[Row], varying: &Varying, arrivals_vary: bool) -> Table {
     let done = || rows.iter().filter_map(|row| row.figures.as_ref());
     let times = [Drawn::Mean, Drawn::P99].map(|drawn| {
         let (unit, size) = common_unit(drawn.units(), done().filter_map(|figures| drawn.of(figures)), 1.0);
-        heads.push(labelled(drawn.name(), unit));
+        heads.push(labelled(drawn.name(&rows[0].point.replay), unit));
         (drawn, size)
     });
     let key_figures: Vec<(&Figure<KeyFigures>, f64)> = (KeyFigures::ALL.iter())

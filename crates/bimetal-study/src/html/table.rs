@@ -16,19 +16,23 @@ pub struct Table {
     pub text_columns: usize,
     /// Whether cells are sentences, which may break into several lines.
     pub is_prose: bool,
+    /// Whether the text columns may break into several lines, so that the figures beside them stay on the screen.
+    pub wraps_text: bool,
     /// Whether an empty cell belongs to the cell before it.
     pub joins_cells: bool,
+    /// Meaning and unit of all figures; empty if the heads have them.
+    pub caption: String,
 }
 
 impl Table {
     /// A table whose rows have one label each, followed by figures.
     pub fn new(heads: Vec<String>, rows: Vec<Vec<String>>) -> Self {
-        Self { heads, rows, text_columns: 1, is_prose: false, joins_cells: false }
+        Self { heads, rows, text_columns: 1, ..Self::default() }
     }
 
     /// The table of a listing.
     pub fn of(Listing { heads, rows, text_columns }: Listing) -> Self {
-        Self { text_columns, ..Self::new(heads, rows) }
+        Self { text_columns, wraps_text: true, ..Self::new(heads, rows) }
     }
 
     /// The table of a sheet, with its groups.
@@ -62,9 +66,17 @@ impl Table {
             format!("<tr>{cells}</tr>\n")
         };
         let rows: String = self.rows.iter().map(row).collect();
-        let class = if self.is_prose { " class=\"prose\"" } else { "" };
+        let class = match (self.is_prose, self.wraps_text) {
+            (true, _) => " class=\"prose\"",
+            (false, true) => " class=\"wrapped\"",
+            (false, false) => "",
+        };
+        let caption = match self.caption.as_str() {
+            "" => String::new(),
+            caption => format!("<caption>{}</caption>\n", escape(caption)),
+        };
         format!(
-            "<div class=\"scroll\" tabindex=\"0\"><table{class}>\n<thead><tr>{heads}</tr></thead>\n\
+            "<div class=\"scroll\" tabindex=\"0\"><table{class}>\n{caption}<thead><tr>{heads}</tr></thead>\n\
              <tbody>\n{rows}</tbody></table></div>\n"
         )
     }
@@ -86,7 +98,7 @@ pub(super) fn of_plot(plot: &Plot) -> Table {
     let heads = std::iter::once(plot.x.label.clone()).chain(plot.series.iter().map(series_name)).collect();
     let names = plot.names();
     let rows = if names.is_empty() { numbered(plot) } else { named(plot, &names) };
-    Table { text_columns: usize::from(!names.is_empty()), ..Table::new(heads, rows) }
+    Table { text_columns: usize::from(!names.is_empty()), caption: plot.y.label.clone(), ..Table::new(heads, rows) }
 }
 
 /// Diagrams with one name each: a row for each number.
@@ -109,7 +121,8 @@ fn described(plot: &Plot) -> Table {
         Points::Described(points) => points.iter().map(row).collect(),
         Points::Numbers(_) | Points::Names(_) => Vec::new(),
     });
-    Table::new(vec!["point".into(), plot.x.label.clone(), plot.y.label.clone()], rows.collect())
+    let heads = vec!["point".into(), plot.x.label.clone(), plot.y.label.clone()];
+    Table { wraps_text: true, ..Table::new(heads, rows.collect()) }
 }
 
 fn shown(value: Option<f64>) -> String {

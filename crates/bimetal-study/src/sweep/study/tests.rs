@@ -174,8 +174,8 @@ fn a_value_that_fits_some_points_is_no_mistake() {
 
 #[test]
 fn json_is_read_as_a_study_file_is() {
-    let text = "traces = [{ limit = 300 }]\n[[grids]]\nscheme = \"pagemap\"\nset.\"slow.spare\" = [\"10%\", 0.2]";
-    let json = r#"{"grids": [{"scheme": "pagemap", "set": {"slow.spare": ["10%", 0.2]}}], "traces": [{"limit": 300}]}"#;
+    let text = "traces = [{ limit = 300 }]\n[[grids]]\nscheme = \"pagemap\"\nset.\"slow.spare\" = [\"10%\", 12]";
+    let json = r#"{"grids": [{"scheme": "pagemap", "set": {"slow.spare": ["10%", 12]}}], "traces": [{"limit": 300}]}"#;
     let points = |study: Study| study.points.into_iter().map(|planned| planned.point).collect::<Vec<_>>();
     let folder = Path::new(".");
     assert_eq!(points(Study::from_json(json, folder).unwrap()), points(Study::parse(text, folder).unwrap()));
