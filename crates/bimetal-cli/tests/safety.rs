@@ -323,6 +323,42 @@ fn a_whole_copy_is_a_store_of_its_own_and_parts_are_not_mixed() {
 }
 
 #[test]
+fn a_file_that_was_cut_is_noticed_and_all_lost_sectors_are_listed() {
+    if !has(&["qemu-io"]) {
+        return;
+    }
+    let bench = Bench::new();
+    create(&bench, "s", "pagemap", &[]);
+    bench.succeed(&["serve", "s", "--run", "qemu-io -f raw -c 'write -P 1 0 8M' -c flush \"$uri\" >&2"]);
+    let file = fs::File::options().write(true).open(bench.path("s/region0.flash")).unwrap();
+    file.set_len(1 << 20).unwrap();
+    let ran = bench.run(&["check", "s"]);
+    assert!(ran.status == 1 && ran.stdout.contains(" more, which are counted"), "{ran:?}");
+    assert!(ran.stdout.lines().any(|line| line.starts_with("  sectors ") && line.ends_with(" are lost")), "{ran:?}");
+    let json = bench.run(&["check", "s", "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["findings"].as_array().unwrap().len(), 100);
+    assert!(json["findings_left_out"].as_u64().unwrap() > 0);
+    let ran = bench.run(&["serve", "s", "--run", "true"]);
+    assert!(ran.status == 0 && ran.stderr.contains("`region0.flash` is at least ") && ran.stderr.contains("too short"));
+}
+
+#[test]
+fn a_store_that_was_not_closed_says_so() {
+    if !has(&["qemu-io"]) {
+        return;
+    }
+    let bench = Bench::new();
+    create(&bench, "s", "pagemap", &[]);
+    let killed = r#"bimetal serve s --run 'qemu-io -f raw -c "write -f 0 4k" "$uri" >&2; kill -9 $PPID'"#;
+    assert!(!script(&bench, killed).0);
+    let check = bench.succeed(&["check", "s"]);
+    assert!(check.stdout.contains("it was not closed: the next start replays "), "{check:?}");
+    let stat = bench.succeed(&["stat", "s"]);
+    assert!(stat.stderr.contains("the store was not closed"), "{stat:?}");
+}
+
+#[test]
 fn directories_may_be_renamed_while_they_are_served() {
     if !has(&["qemu-io"]) {
         return;

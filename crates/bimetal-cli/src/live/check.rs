@@ -92,6 +92,11 @@ fn checked(args: &CheckArgs) -> Result<(), Failure> {
     )))
 }
 
+/// A number of commits in words.
+pub(super) fn commits(number: u64) -> String {
+    format!("{} commit{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
 fn text(store: &Path, report: &CheckReport) -> String {
     let mut text = String::new();
     for finding in &report.findings {
@@ -108,8 +113,7 @@ fn text(store: &Path, report: &CheckReport) -> String {
         text.push_str(&format!("  and {more} more runs of sectors: `--json` lists all\n"));
     }
     if report.recovery.batches > 0 {
-        let commits = thousands(report.recovery.batches);
-        text.push_str(&format!("  it was not closed: the next start replays {commits} commits\n"));
+        text.push_str(&format!("  it was not closed: the next start replays {}\n", commits(report.recovery.batches)));
     }
     let damaged = report.pages_damaged + report.disk_sectors_damaged;
     let verdict = if report.is_sound() { "sound".to_owned() } else { format!("{} damaged", thousands(damaged)) };

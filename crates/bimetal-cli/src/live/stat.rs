@@ -11,6 +11,7 @@ use bimetal_live::store::{Directory, OpenOptions, Store};
 use bimetal_study::listing;
 use bimetal_study::number::{NOTHING, SIZES, TIMES, plain, significant, thousands, with_unit};
 
+use super::check::commits;
 use crate::args::StatArgs;
 use crate::failure::Failure;
 use crate::figures::listed;
@@ -36,7 +37,7 @@ fn answer_of(args: &StatArgs, question: &str) -> Result<String, Failure> {
     let store = store.map_err(|error| Failure::store(&args.store, error))?;
     let replayed = store.recovery().batches;
     if replayed > 0 {
-        inform(&format!("the store was not closed: the next start replays {} commits", thousands(replayed)));
+        inform(&format!("the store was not closed: the next start replays {}", commits(replayed)));
     }
     answer(&Health::of(&store), question)
 }
