@@ -238,12 +238,8 @@ fn nearest(one: &Sensitivity, side: impl Fn(f64) -> bool) -> Option<&PriceStep> 
 /// The change at a step. It happens somewhere between this step and the one before it.
 fn change(one: &Sensitivity, step: &PriceStep) -> String {
     let kind = one.kind.to_uppercase();
-    let is_before = |other: &&PriceStep| (other.factor - 1.0).abs() < (step.factor - 1.0).abs();
-    let same_side = |other: &&PriceStep| (other.factor < step.factor) == (step.factor > 1.0);
-    let before = one.steps.iter().filter(is_before).filter(same_side);
-    let before =
-        before.map(|other| other.factor).min_by(|a, b| (a - step.factor).abs().total_cmp(&(b - step.factor).abs()));
-    let before = before.unwrap_or(1.0);
+    let between = one.steps.iter().map(|other| other.factor).filter(|at| (at - 1.0) * (step.factor - at) > 0.0);
+    let before = between.min_by(|a, b| (a - step.factor).abs().total_cmp(&(b - step.factor).abs())).unwrap_or(1.0);
     let (least, most) = (before.min(step.factor), before.max(step.factor));
     let when = format!("{kind} at {least:.2} to {most:.2} times the price");
     match &step.changes_to {

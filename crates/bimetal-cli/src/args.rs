@@ -189,7 +189,7 @@ pub struct JsonArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output options")]
 pub struct HtmlArgs {
-    /// Write a report with plots: one HTML file that opens offline
+    /// Write a report: one HTML file that opens offline
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -114,7 +114,7 @@ impl WearGroup<'_> {
         lives.sum()
     }
 
-    /// Its rows of the ledger with their erases, to which those of a second number are added.
+    /// Its rows of the ledger with their erases: those of the measured passes, and the given number of earlier ones.
     fn own<'r>(
         &self,
         rows: impl Iterator<Item = (&'r Row, u64)>,

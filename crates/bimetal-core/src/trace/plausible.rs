@@ -16,7 +16,7 @@ const LARGEST_SPAN: u128 = 1 << 50;
 
 /// Number of requests of a table from which on a property of all of them is no coincidence.
 const UNIT_REQUESTS: usize = 100;
-/// Sectors to whose multiples every byte address turns that is read as a sector number.
+/// A byte address that is read as a sector number is a multiple of this number of sectors.
 const BYTES_AS_SECTORS: u64 = SECTOR_BYTES;
 
 /// What is added to a warning about `rounded` of `requests` requests, if a wrong unit is the likely reason.
