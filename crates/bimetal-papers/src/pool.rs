@@ -59,8 +59,14 @@ pub struct Pool<'a> {
     finished: AtomicUsize,
 }
 
-/// Number of workloads kept in memory: those of two figures, and the previous one.
-const RECENT: usize = 3;
+/// Number of workloads kept in memory: at full size those of two figures, and the previous one; in a quick run, where
+/// each takes some 20 MB, those of most papers.
+fn recent_max(scale: Scale) -> usize {
+    match scale {
+        Scale::Quick => 32,
+        Scale::Full => 3,
+    }
+}
 
 /// Seed of every generated workload, the same as that of `bimetal generate`.
 const SEED: u64 = 1;
@@ -164,7 +170,7 @@ impl<'a> Pool<'a> {
             let known = recent.iter().position(|(known, _)| *known == command);
             let once = known.map_or_else(Default::default, |at| recent.remove(at).1);
             recent.push((command, Arc::clone(&once)));
-            if recent.len() > RECENT {
+            if recent.len() > recent_max(self.scale) {
                 recent.remove(0);
             }
             once

@@ -62,6 +62,20 @@ pub struct ProbedHash {
     regular: u32,
 }
 
+/// Position of a key among consecutive buckets, which are compared eight at a time.
+#[inline]
+fn position(keys: &[u32], key: u32) -> Option<u32> {
+    let (eights, rest) = keys.as_chunks::<8>();
+    for (at, eight) in (0..).step_by(8).zip(eights) {
+        let equal = eight.iter().zip(0..).fold(0u32, |equal, (&other, bit)| equal | u32::from(other == key) << bit);
+        if equal != 0 {
+            return Some(at + equal.trailing_zeros());
+        }
+    }
+    let at = rest.iter().position(|&other| other == key)?;
+    Some((keys.len() - rest.len() + at) as u32)
+}
+
 fn is_prime(number: u32) -> bool {
     number >= 2
         && (2..).take_while(|&divisor| divisor <= number / divisor).all(|divisor| !number.is_multiple_of(divisor))
@@ -102,34 +116,44 @@ impl ProbedHash {
         }
     }
 
+    /// The probed buckets of a home, if they follow each other.
+    #[inline]
+    fn run(&self, home: u32) -> Option<&[u32]> {
+        match self.probing {
+            Probing::Linear => self.keys.get(home as usize..(home + self.probes) as usize),
+            Probing::Quadratic => None,
+        }
+    }
+
+    /// The first of the probed buckets of a home with this key.
+    #[inline]
+    fn probe(&self, home: u32, key: u32) -> Option<u32> {
+        match self.run(home) {
+            Some(run) => position(run, key).map(|at| home + at),
+            None => {
+                let mut buckets = (0..self.probes).map(|probe| self.bucket(home, probe));
+                buckets.find(|&bucket| self.keys[bucket] == key).map(|bucket| bucket as u32)
+            }
+        }
+    }
+
     /// The bucket of a key.
     #[inline]
     pub fn find(&self, key: u32) -> Option<u32> {
-        let home = self.home(key);
-        (0..self.probes)
-            .map(|probe| self.bucket(home, probe))
-            .find(|&bucket| self.keys[bucket] == key)
-            .map(|b| b as u32)
+        self.probe(self.home(key), key)
     }
 
     /// The bucket of a key, and whether it was newly reserved; `None` if other keys occupy all of its buckets.
     #[inline]
     pub fn reserve(&mut self, key: u32) -> Option<(u32, bool)> {
         let home = self.home(key);
-        let mut free = None;
-        for probe in 0..self.probes {
-            let bucket = self.bucket(home, probe);
-            if self.keys[bucket] == key {
-                return Some((bucket as u32, false));
-            }
-            if self.keys[bucket] == FREE && free.is_none() {
-                free = Some(bucket);
-            }
+        if let Some(bucket) = self.probe(home, key) {
+            return Some((bucket, false));
         }
-        let bucket = free?;
-        self.keys[bucket] = key;
+        let bucket = self.probe(home, FREE)?;
+        self.keys[bucket as usize] = key;
         self.used += 1;
-        Some((bucket as u32, true))
+        Some((bucket, true))
     }
 
     /// The contents of a used bucket.
@@ -300,8 +324,8 @@ mod tests {
 
     #[test]
     fn it_agrees_with_a_map_and_never_finds_beyond_its_probes() {
-        for probing in [Probing::Linear, Probing::Quadratic] {
-            let mut hash = ProbedHash::new(61, 4, probing, 5);
+        for (probing, probes) in [(Probing::Linear, 5), (Probing::Linear, 19), (Probing::Quadratic, 5)] {
+            let mut hash = ProbedHash::new(61, 4, probing, probes);
             let mut model = BTreeMap::new();
             let (mut state, mut refused) = (11, 0);
             for step in 0..30_000u32 {

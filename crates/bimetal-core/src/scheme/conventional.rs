@@ -75,6 +75,11 @@ impl<M: Media> Scheme<M> for Conventional {
         self.blocks.fill(media);
     }
 
+    #[inline]
+    fn prefetch(&self, far: &Request, _near: &Request) {
+        self.blocks.prefetch(far);
+    }
+
     fn serve(&mut self, media: &mut M, request: &Request) {
         for span in self.blocks.spans(request) {
             match request.op {

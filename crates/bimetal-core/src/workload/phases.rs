@@ -25,8 +25,9 @@ crate::parameters! {
     pub struct Parameters {
         /// Number of requests.
         pub requests: u64 = 1_000_000, in 1..=1_000_000_000;
-        /// The workloads in the order of their turns, separated by commas; one may appear several times.
-        pub of: Names = Names(vec!["zipf", "sequential", "uniform"]);
+        /// The workloads in the order of their turns, separated by commas, each with its own settings after colons:
+        /// `zipf:theta=0.5,zipf:theta=1.2:read_share=0.5`. One may appear several times.
+        pub of: Phases = Phases::default();
         /// Requests of a turn.
         pub phase_requests: u64 = 50_000, in 1..=1_000_000_000;
         /// Bytes of the address space of every workload.
@@ -36,13 +37,44 @@ crate::parameters! {
     }
 }
 
-/// Names of workloads.
+/// A workload and its own settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names(Vec<&'static str>);
+struct Phase {
+    workload: &'static str,
+    settings: Vec<(String, String)>,
+}
 
-impl std::fmt::Display for Names {
+impl Phase {
+    const fn new(workload: &'static str) -> Self {
+        Self { workload, settings: Vec::new() }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut fields = text.split(':').map(str::trim);
+        let name = fields.next()?;
+        let workload = others().find(|spec| spec.name == name)?.name;
+        let setting = |field: &str| field.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Some(Self { workload, settings: fields.map(setting).collect::<Option<_>>()? })
+    }
+}
+
+/// Workloads in the order of their turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phases(Vec<Phase>);
+
+impl Default for Phases {
+    fn default() -> Self {
+        Self(["zipf", "sequential", "uniform"].map(Phase::new).into())
+    }
+}
+
+impl std::fmt::Display for Phases {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0.join(","))
+        for (at, phase) in self.0.iter().enumerate() {
+            write!(f, "{}{}", if at == 0 { "" } else { "," }, phase.workload)?;
+            phase.settings.iter().try_for_each(|(key, value)| write!(f, ":{key}={value}"))?;
+        }
+        Ok(())
     }
 }
 
@@ -50,27 +82,29 @@ fn others() -> impl Iterator<Item = &'static WorkloadSpec> {
     WORKLOADS.iter().copied().filter(|spec| spec.name != SPEC.name)
 }
 
-impl Value for Names {
+impl Value for Phases {
     fn parse(text: &str) -> Option<Self> {
-        let known = |name: &str| others().find(|spec| spec.name == name.trim()).map(|spec| spec.name);
-        text.split(',').map(known).collect::<Option<_>>().map(Self)
+        text.split(',').map(Phase::parse).collect::<Option<_>>().map(Self)
     }
 
     fn accepts() -> String {
-        format!("one or more of {}, separated by commas", others().map(|spec| spec.name).collect::<Vec<_>>().join(", "))
+        let names = others().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+        format!(
+            "one or more of {names}, separated by commas, each with settings after colons, such as `zipf:theta=0.5`"
+        )
     }
 }
 
 /// A workload and the arrival time of its last request.
-struct Phase {
+struct Running {
     requests: Requests,
     last_ns: u64,
 }
 
 /// The generator.
-struct Phases {
+struct InTurn {
     left: u64,
-    phases: Vec<Phase>,
+    phases: Vec<Running>,
     /// The current phase, and the remaining requests of its turn.
     turn: (usize, u64),
     phase_requests: u64,
@@ -83,25 +117,29 @@ struct Phases {
 /// A workload that cannot be generated in the address space.
 pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
     let mut state = seed;
-    let mut phase = |name: &&'static str| {
+    let mut start = |phase: &Phase| {
         let given = [
             ("requests", parameters.requests.to_string()),
             ("span", parameters.span.to_string()),
             ("used", parameters.used.to_string()),
         ];
-        let spec = others().find(|spec| spec.name == *name).ok_or_else(|| format!("there is no workload `{name}`"))?;
+        let name = phase.workload;
+        let spec = others().find(|spec| spec.name == name).ok_or_else(|| format!("there is no workload `{name}`"))?;
         let known = (spec.parameters)();
-        let known = given.into_iter().filter(|(key, _)| known.iter().any(|parameter| parameter.name == *key));
-        let settings: Vec<_> = known.map(|(key, value)| (key.to_owned(), value)).collect();
+        let shared = given.into_iter().map(|(key, value)| (key.to_owned(), value));
+        let shared = shared.filter(|(key, _)| {
+            known.iter().any(|parameter| parameter.name == *key) && phase.settings.iter().all(|(own, _)| own != key)
+        });
+        let settings: Vec<_> = shared.chain(phase.settings.iter().cloned()).collect();
         let requests = build(name, &settings, random::split_mix(&mut state)).map_err(|error| error.to_string())?;
-        Ok(Phase { requests, last_ns: 0 })
+        Ok(Running { requests, last_ns: 0 })
     };
-    let phases = parameters.of.0.iter().map(&mut phase).collect::<Result<Vec<_>, String>>()?;
+    let phases = parameters.of.0.iter().map(&mut start).collect::<Result<Vec<_>, String>>()?;
     let phase_requests = parameters.phase_requests;
-    Ok(Box::new(Phases { left: parameters.requests, phases, turn: (0, phase_requests), phase_requests, now_ns: 0 }))
+    Ok(Box::new(InTurn { left: parameters.requests, phases, turn: (0, phase_requests), phase_requests, now_ns: 0 }))
 }
 
-impl Iterator for Phases {
+impl Iterator for InTurn {
     type Item = Request;
 
     fn next(&mut self) -> Option<Request> {
@@ -129,9 +167,10 @@ impl Iterator for Phases {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Op;
 
     fn parameters(of: &str, requests: u64) -> Parameters {
-        let of = Names::parse(of).unwrap();
+        let of = Phases::parse(of).unwrap();
         Parameters { requests, of, phase_requests: 100, ..Parameters::default() }
     }
 
@@ -153,17 +192,33 @@ mod tests {
         let mut requests = Vec::new();
         let ended: Requests = Box::new(std::iter::empty());
         let alive = build("uniform", &[], 1).unwrap();
-        let phases = [ended, alive].map(|requests| Phase { requests, last_ns: 0 }).into();
-        requests.extend(Phases { left: 300, phases, turn: (0, 100), phase_requests: 100, now_ns: 0 });
+        let phases = [ended, alive].map(|requests| Running { requests, last_ns: 0 }).into();
+        requests.extend(InTurn { left: 300, phases, turn: (0, 100), phase_requests: 100, now_ns: 0 });
         assert_eq!(requests.len(), 300);
-        let nothing = Phases { left: 300, phases: Vec::new(), turn: (0, 1), phase_requests: 1, now_ns: 0 };
+        let nothing = InTurn { left: 300, phases: Vec::new(), turn: (0, 1), phase_requests: 1, now_ns: 0 };
         assert_eq!(nothing.count(), 0);
     }
 
     #[test]
+    fn each_phase_has_its_own_settings() {
+        let of = "uniform:read_share=0,uniform:read_share=1:size=8KiB";
+        assert_eq!(Phases::parse(of).unwrap().to_string(), of);
+        let requests: Vec<Request> = generate(&parameters(of, 400), 1).unwrap().collect();
+        for (at, request) in requests.iter().enumerate() {
+            let expected = if at / 100 % 2 == 0 { (Op::Write, 8) } else { (Op::Read, 16) };
+            assert_eq!((request.op, request.sectors), expected, "request {at}");
+        }
+        let spanned: Vec<Request> = generate(&parameters("uniform:span=1MiB", 100), 1).unwrap().collect();
+        assert!(spanned.iter().all(|request| request.end() <= 2048), "its own span takes precedence");
+    }
+
+    #[test]
     fn mistakes_are_named() {
-        assert_eq!(Names::parse("zipf,phases"), None);
-        assert_eq!(Names::parse(""), None);
+        for text in ["zipf,phases", "", "zipf:theta", "zipf:"] {
+            assert_eq!(Phases::parse(text), None, "{text}");
+        }
+        let error = generate(&parameters("zipf:tetha=1", 1), 1).map(|_| ()).unwrap_err();
+        assert!(error.contains("`zipf`") && error.contains("`tetha`") && error.contains("theta"), "{error}");
         let error = generate(&Parameters { span: ByteSize(4096), ..Parameters::default() }, 1).map(|_| ());
         assert!(error.unwrap_err().contains("`sequential` cannot be generated"));
     }

@@ -170,7 +170,7 @@ fn table3(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
 }
 
 fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let tables = Tables::run(lab, &ANY_TRACE, "page")?;
+    let tables = Tables::run(lab, &ANY_TRACE)?;
     let more = tables.more_probes(15).max(tables.more_probes(16));
     let faster = tables.faster(15).max(tables.faster(16));
     let larger = tables.rejects_at_eight(15) - tables.rejects_at_eight(16);

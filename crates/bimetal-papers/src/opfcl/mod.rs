@@ -205,6 +205,10 @@ static ALL: [&Case; 5] = [&ON_FINANCIAL, &ON_HOME, &ON_SEARCH, &ON_EXCHANGE, &ON
 /// Caching spaces of the sweep, in percent of the flash.
 const SPACES: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0, 97.0];
 
+/// The same where claims are about the minima alone: by time stamps, and in a second pass.
+const SPACES_BY_TIME: [f64; 7] = [50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0];
+const SPACES_SECOND_PASS: [f64; 6] = [40.0, 50.0, 60.0, 70.0, 85.0, 90.0];
+
 /// Requests in a period, as a power of two.
 const PERIOD_LOG2: u32 = 16;
 
@@ -268,10 +272,16 @@ struct Balance {
 }
 
 fn balance(lab: &Lab<'_>, case: &Case, manner: Manner) -> Result<Balance, StudyError> {
+    let spaces = match manner {
+        Manner::ByTime if !case.source.is_any() => &SPACES_BY_TIME[..],
+        Manner::SecondPass => &SPACES_SECOND_PASS,
+        Manner::Closed | Manner::ByTime => &SPACES,
+    };
     let mut experiments = vec![experiment(lab, case, "opfcl", manner).intervals(INTERVALS)];
-    experiments.extend(SPACES.map(|percent| experiment(lab, case, "rwfcl", manner).set("cache_percent", percent)));
+    let divided = |percent: &f64| experiment(lab, case, "rwfcl", manner).set("cache_percent", percent);
+    experiments.extend(spaces.iter().map(divided));
     let entries = lab.run(&experiments)?;
-    let divided = SPACES.into_iter().zip(entries[1..].iter().cloned()).collect();
+    let divided = spaces.iter().copied().zip(entries[1..].iter().cloned()).collect();
     Ok(Balance { divided, balanced: Arc::clone(&entries[0]) })
 }
 

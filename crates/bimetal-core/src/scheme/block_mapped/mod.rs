@@ -145,6 +145,14 @@ impl BlockMapped {
         span::spans(&self.chains, request)
     }
 
+    /// Prefetches the state of a request's first page into the processor's cache, and returns that page.
+    #[inline]
+    pub fn prefetch(&self, request: &Request) -> u32 {
+        let logical = self.chains.geometry().logical_page(request.sector).0;
+        self.chains.prefetch(logical);
+        logical
+    }
+
     /// Programs every page of every logical block's data block.
     pub fn fill<M: Media>(&mut self, media: &mut M) {
         let pages = self.chains.pages(CellMode::Native);

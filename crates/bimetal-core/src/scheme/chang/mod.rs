@@ -442,6 +442,11 @@ impl<M: Media> Scheme<M> for Chang {
         self.slow.fill(media);
     }
 
+    #[inline]
+    fn prefetch(&self, far: &Request, _near: &Request) {
+        self.tier.prefetch(self.slow.prefetch(far));
+    }
+
     fn serve(&mut self, media: &mut M, request: &Request) {
         match request.op {
             Op::Read => self.read(media, request),

@@ -187,6 +187,12 @@ impl Tier {
         }
     }
 
+    /// Prefetches the number of a slow page's sectors that are here into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, logical: u32) {
+        prefetch_index::prefetch_index(&self.newer, logical as usize);
+    }
+
     /// The block that new virtual entries are anchored to: the head.
     pub fn anchor(&self) -> u32 {
         self.ring.head().map_or(0, |head| head.0)
