@@ -441,7 +441,7 @@ pub struct ListArgs {
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
     /// Output whose schema is shown
-    #[arg(value_name = "OUTPUT", value_parser = PossibleValuesParser::new(crate::schema::OUTPUTS.map(|output| output.name)))]
+    #[arg(value_name = "OUTPUT", value_parser = PossibleValuesParser::new(crate::schema::OUTPUTS.iter().map(|output| output.name)))]
     pub output: String,
 }
 

@@ -8,6 +8,10 @@
 
 mod advise;
 mod args;
+#[cfg(live)]
+mod benchmarked;
+#[cfg(live)]
+mod checked;
 mod compare;
 mod convert;
 mod defaults;

@@ -42,7 +42,7 @@ const NAMES: [(&str, &str); 26] = [
     ("WorkloadItem", "Workload"),
 ];
 /// Outputs of commands that Python does not have.
-const OF_COMMANDS_ALONE: [&str; 3] = ["generate", "generate-like", "drives"];
+const OF_COMMANDS_ALONE: [&str; 7] = ["generate", "generate-like", "drives", "stat", "check", "check-rescue", "bench"];
 /// Columns of a line.
 const WIDTH: usize = 120;
 
@@ -60,7 +60,7 @@ fn definitions() -> BTreeMap<String, (Value, Value)> {
             assert!(known.is_none_or(|(known, _)| known == *definition), "two records are called {name}");
         }
     };
-    for output in OUTPUTS.into_iter().filter(|output| !OF_COMMANDS_ALONE.contains(&output.name)) {
+    for output in OUTPUTS.iter().filter(|output| !OF_COMMANDS_ALONE.contains(&output.name)) {
         let root = Value::from((output.schema)());
         for (name, definition) in root["$defs"].as_object().into_iter().flatten() {
             add(name, definition, &root);

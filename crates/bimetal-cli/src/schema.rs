@@ -23,7 +23,7 @@ use crate::profiled::Profiled;
 /// The output of a command.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// Its name: that of the command; for `list` and `generate`, with a hyphen and the kind.
+    /// Its name: that of the command; for the kinds of `list` and `generate` and for `check --rescue`, with a hyphen.
     pub name: &'static str,
     /// Its schema.
     pub schema: fn() -> Schema,
@@ -31,7 +31,7 @@ pub struct Output {
 
 /// Every output with a schema. Columns of a sweep depend on its study, so only their types are known. Lines of the file
 /// with saved results have another form.
-pub const OUTPUTS: [Output; 18] = [
+pub const OUTPUTS: &[Output] = &[
     Output { name: "compare", schema: of::<Comparison> },
     Output { name: "replay", schema: of::<Comparison> },
     Output { name: "diff", schema: of::<Diff> },
@@ -50,6 +50,14 @@ pub const OUTPUTS: [Output; 18] = [
     Output { name: "list-formats", schema: of::<Vec<FormatItem>> },
     Output { name: "list-workloads", schema: of::<Vec<WorkloadItem>> },
     Output { name: "list-papers", schema: of::<Vec<PaperItem>> },
+    #[cfg(live)]
+    Output { name: "stat", schema: of::<bimetal_live::health::Health> },
+    #[cfg(live)]
+    Output { name: "check", schema: of::<crate::checked::Checked<'static>> },
+    #[cfg(live)]
+    Output { name: "check-rescue", schema: of::<crate::checked::Rescue<'static>> },
+    #[cfg(live)]
+    Output { name: "bench", schema: of::<Vec<crate::benchmarked::Row>> },
 ];
 
 /// The schema of the output with this name, as text.
@@ -64,7 +72,7 @@ pub fn text(name: &str) -> Result<String, Failure> {
 
 /// The output with this name.
 fn find(name: &str) -> Option<Output> {
-    OUTPUTS.into_iter().find(|output| output.name == name)
+    OUTPUTS.iter().copied().find(|output| output.name == name)
 }
 
 fn of<T: JsonSchema>() -> Schema {

@@ -151,6 +151,19 @@ fn lists_are_as_their_schema_says() {
     }
 }
 
+#[cfg(live)]
+#[test]
+fn figures_of_stores_are_as_their_schema_says() {
+    let bench = Bench::new();
+    for scheme in ["pagemap", "opfcl"] {
+        bench.succeed(&["create", scheme, "--scheme", scheme, "--capacity", "16MiB", "--sparse"]);
+        holds(&bench, "stat", &bench.json(&["stat", scheme]));
+        holds(&bench, "check", &bench.json(&["check", scheme]));
+        let image = format!("{scheme}.img");
+        holds(&bench, "check-rescue", &bench.json(&["check", scheme, "--rescue", &image]));
+    }
+}
+
 #[test]
 fn the_check_finds_what_is_wrong() {
     let bench = Bench::new();

@@ -8,6 +8,7 @@ use bimetal_core::ledger::FaultCounts;
 use bimetal_core::media::SimRegion;
 use bimetal_core::report::{Report, TraceFacts};
 use bimetal_core::request::SECTOR_BYTES;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::block_device::BlockDevice;
@@ -17,7 +18,7 @@ use crate::store::{Status, Store, Times};
 const UNIT_SECTORS: u64 = 1000;
 
 /// Health of a store.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Health {
     /// Version of this program.
     pub bimetal: &'static str,
@@ -41,7 +42,7 @@ pub struct Health {
 
 /// The SMART / health log of NVMe, with the keys of nvme-cli. Fields that do not apply to a store, such as the
 /// temperature, are omitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Smart {
     /// Bit 2: the store has media errors or is worn beyond its endurance. Bit 3: it is read-only because a file failed.
     pub critical_warning: u8,
@@ -72,7 +73,7 @@ pub struct Smart {
 }
 
 /// What keeps a store.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StoreFigures {
     /// Requests and idle times since it was created.
     pub events: u64,

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use bimetal_live::store::{CheckReport, Directory, Parts, Rescued, check, image, rescue};
 use bimetal_study::number::thousands;
-use serde::Serialize;
 
 use crate::args::CheckArgs;
+use crate::checked::{Checked, Rescue, SectorRun};
 use crate::failure::Failure;
 use crate::output;
 
@@ -18,42 +18,6 @@ const IMAGE_MODE: u32 = 0o600;
 
 /// Maximum number of lost runs of sectors that are printed.
 const LOST_SHOWN: usize = 100;
-
-/// Result of a check, as JSON.
-#[derive(Debug, Serialize)]
-struct Checked<'a> {
-    bimetal: &'static str,
-    sound: bool,
-    commits_replayed: u64,
-    events_replayed: u64,
-    pages: u64,
-    pages_damaged: u64,
-    disk_sectors: u64,
-    disk_sectors_damaged: u64,
-    sectors: u64,
-    lost: Vec<SectorRun>,
-    findings: &'a [String],
-    findings_left_out: u64,
-}
-
-/// A run of sectors.
-#[derive(Debug, Serialize)]
-struct SectorRun {
-    sector: u64,
-    sectors: u64,
-}
-
-/// Result of a rescue, as JSON.
-#[derive(Debug, Serialize)]
-struct Saved<'a> {
-    bimetal: &'static str,
-    state_of_the_store: bool,
-    refusal: Option<&'a str>,
-    sectors: u64,
-    pages_read: u64,
-    pages_sound: u64,
-    lost: Vec<SectorRun>,
-}
 
 fn runs(runs: &[(u64, u64)]) -> Vec<SectorRun> {
     runs.iter().map(|&(sector, sectors)| SectorRun { sector, sectors }).collect()
@@ -142,7 +106,7 @@ fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
         Failure::store(&args.store, error)
     })?;
     let Rescued { is_state, refusal, sectors, lost, pages } = &rescued;
-    let json = Saved {
+    let json = Rescue {
         bimetal: env!("CARGO_PKG_VERSION"),
         state_of_the_store: *is_state,
         refusal: refusal.as_deref(),

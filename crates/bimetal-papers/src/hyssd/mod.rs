@@ -147,6 +147,9 @@ const UTILISATIONS: [f64; 11] = [5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 
 /// position.
 const PLACE: (f64, f64) = (10.0, 0.05);
 
+/// The goals of HySSD: Perf and Life.
+const GOALS: [&str; 2] = ["performance", "lifetime"];
+
 /// N in page writes, which the paper does not state. The second value is tried as an alternative.
 const PERIODS: [u32; 2] = [65_536, 4096];
 
@@ -213,16 +216,15 @@ fn dynamic(lab: &Lab<'_>, drive: &Drive, goal: &str, period: u32) -> Experiment 
 
 fn compared(lab: &Lab<'_>, drive: &Drive) -> Result<Compared, StudyError> {
     let dynamic = |goal, period| dynamic(lab, drive, goal, period);
-    let hot_set = |experiment: Experiment| experiment.set("reading", "hot_set");
-    let with_goals = |with_goal: &dyn Fn(&'static str) -> Experiment| ["performance", "lifetime"].map(with_goal);
     let mut experiments = fixed(lab, drive).to_vec();
-    experiments.extend(with_goals(&|goal| dynamic(goal, PERIODS[0])));
+    experiments.extend(GOALS.map(|goal| dynamic(goal, PERIODS[0])));
     experiments.push(dynamic("lifetime", PERIODS[1]));
     experiments.push(dynamic("lifetime", PERIODS[0]).set("life_band_percent", LIFE_BAND_PERCENT));
     if lab.stand_in() == StandIn::First {
+        let hot_set = |experiment: Experiment| experiment.set("reading", "hot_set");
+        let small_steps = |goal| hot_set(dynamic(goal, PERIODS[0])).set("life_step_percent", SMALL_STEP_PERCENT);
         experiments.extend(fixed(lab, drive).map(hot_set));
-        let small_step = |goal| hot_set(dynamic(goal, PERIODS[0])).set("life_step_percent", SMALL_STEP_PERCENT);
-        experiments.extend(with_goals(&small_step));
+        experiments.extend(GOALS.map(small_steps));
     }
     let entries = lab.run(&experiments)?;
     let (fixed, rest) = entries.split_at(UTILISATIONS.len());
@@ -275,7 +277,7 @@ impl ByTime {
             title: "Mean response, by time stamps".into(),
             kind: PlotKind::Lines,
             x: Axis::linear("utilisation of the fast SSD (%)"),
-            y: Axis::linear("ms"),
+            y: Axis::logarithmic("ms"),
             series: vec![Series::measured("Static", fixed), perf],
         }
     }

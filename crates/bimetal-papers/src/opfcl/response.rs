@@ -7,7 +7,7 @@ use super::super::lab::Lab;
 use super::super::reading::{curve, range, response_ms};
 use super::{Balance, Case, Manner, Sweep, balance, sweep};
 use bimetal_study::StudyError;
-use bimetal_study::figure::short;
+use bimetal_study::figure::{Axis, Plot, short};
 
 /// The replays of a workload.
 pub(super) struct Responses {
@@ -34,7 +34,8 @@ pub(super) fn figure(
     let plot = |title, balance: &Balance| balance.plot(title, "ms", response_ms);
     let mut plots = vec![
         responses.closed.plot("Mean response, one request after the other", "ms", response_ms),
-        plot("Mean response, by time stamps", &responses.by_time),
+        // Where the disks fall behind, responses are many times longer.
+        Plot { y: Axis::logarithmic("ms"), ..plot("Mean response, by time stamps", &responses.by_time) },
     ];
     let warm = responses.second_pass.iter();
     plots.extend(warm.map(|balance| plot("Mean response, second pass, one request after the other", balance)));

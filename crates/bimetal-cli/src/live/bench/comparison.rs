@@ -9,10 +9,11 @@ use bimetal_live::store::Store;
 use tempfile::TempDir;
 
 use super::client::Client;
-use super::measure::{Pair, Row};
+use super::measure::Pair;
 use super::workload::Workload;
 use super::{LARGE_WORKLOADS, ROOMY, WORKLOADS, folder, stores};
 use crate::args::MeasureArgs;
+use crate::benchmarked::Row;
 use crate::failure::Failure;
 use crate::progress::StepBar;
 

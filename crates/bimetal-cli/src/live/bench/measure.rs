@@ -5,40 +5,13 @@ use std::sync::Arc;
 
 use bimetal_live::health::Health;
 use bimetal_live::store::Store;
-use serde::Serialize;
 
 use super::client::Client;
 use super::servers::Served;
 use super::workload::{Requests, Workload};
+use crate::benchmarked::Row;
 use crate::failure::Failure;
 use crate::progress::StepBar;
-
-/// A workload on two servers in turns.
-#[derive(Debug, Serialize)]
-pub(super) struct Row {
-    pub(super) backing: String,
-    pub(super) workload: &'static str,
-    /// The other program.
-    pub(super) other_program: &'static str,
-    /// Requests per second in each round.
-    pub(super) bimetal: Vec<f64>,
-    pub(super) other: Vec<f64>,
-    /// Median of the rounds' ratios.
-    pub(super) ratio: f64,
-    /// 99th percentile of the time from a request to its reply, in microseconds, in each round.
-    pub(super) bimetal_p99_us: Vec<f64>,
-    pub(super) other_p99_us: Vec<f64>,
-    /// The longest of these times in each round, flushes included.
-    pub(super) bimetal_longest_us: Vec<f64>,
-    pub(super) other_longest_us: Vec<f64>,
-    /// Microseconds of processor time for each request in each round, of the server alone; none for a server in the kernel.
-    pub(super) bimetal_cpu_us: Vec<f64>,
-    pub(super) other_cpu_us: Vec<f64>,
-    /// Median of the rounds' ratios: processor time of the other program in multiples of `bimetal`'s.
-    pub(super) cpu_ratio: Option<f64>,
-    /// Pages programmed per page that the host wrote.
-    pub(super) write_amplification: Option<f64>,
-}
 
 /// Servers on equivalent backing.
 pub(super) struct Pair<'a> {

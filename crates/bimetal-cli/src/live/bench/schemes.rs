@@ -7,10 +7,11 @@ use std::sync::Arc;
 use bimetal_core::scheme::SchemeSpec;
 
 use super::client::Client;
-use super::measure::{Pair, Row};
+use super::measure::Pair;
 use super::servers::{Ours, Served};
 use super::workload::Workload;
 use super::{REQUEST_BYTES, stores};
+use crate::benchmarked::Row;
 use crate::failure::Failure;
 use crate::progress::StepBar;
 

@@ -3,9 +3,10 @@
 use bimetal_core::part::real::whole;
 use bimetal_study::number::{NOTHING, SIZES, significant, thousands, with_unit};
 
-use super::measure::{Row, median};
+use super::measure::median;
 use super::schemes;
 use crate::args::MeasureArgs;
+use crate::benchmarked::Row;
 use crate::table::{Align, bold, plain, remark};
 
 /// Tables of the rows by backing, and of the schemes.
