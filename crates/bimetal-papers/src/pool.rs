@@ -60,7 +60,7 @@ pub struct Pool<'a> {
 }
 
 /// Number of workloads kept in memory: at full size those of two figures, and the previous one; in a quick run, where
-/// each takes some 20 MB, those of most papers.
+/// none takes more than some 100 MB, those of most papers.
 fn recent_max(scale: Scale) -> usize {
     match scale {
         Scale::Quick => 32,
