@@ -167,11 +167,11 @@ impl Chains {
         (ppa != Ppa::NONE).then_some(ppa)
     }
 
-    /// Prefetches the map entry of a logical page, and its chain, into the processor's cache.
+    /// Prefetches the map entry of a logical page into the processor's cache. Chains are few, and finding one takes a
+    /// division.
     #[inline]
     pub fn prefetch(&self, logical: u32) {
         prefetch_index::prefetch_index(&self.map, logical as usize);
-        prefetch_index::prefetch_index(&self.chains, self.block_of(logical) as usize);
     }
 
     /// Sets the place of a logical page's latest copy, or clears it with `None`.

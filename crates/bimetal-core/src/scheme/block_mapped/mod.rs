@@ -145,7 +145,7 @@ impl BlockMapped {
         span::spans(&self.chains, request)
     }
 
-    /// Prefetches the state of a request's first page into the processor's cache, and returns that page.
+    /// Prefetches the map entry of a request's first page into the processor's cache, and returns that page.
     #[inline]
     pub fn prefetch(&self, request: &Request) -> u32 {
         let logical = self.chains.geometry().logical_page(request.sector).0;
