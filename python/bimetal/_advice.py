@@ -14,8 +14,7 @@ from bimetal import _core, _records
 from bimetal._errors import AdviceError, BimetalError, SettingError, check_whole, text_of
 from bimetal._own import only_names
 from bimetal._records import Choice
-from bimetal._run import AnyTrace, _Literal, _trace
-from bimetal._sweep import Progress
+from bimetal._run import AnyTrace, Progress, _Literal, _trace
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
 from bimetal._trace import call
 

@@ -254,6 +254,7 @@ def compare_schemes(
     intervals: int,
     seeds: int,
     jobs: int,
+    progress: Callable[[int, int], object] | None,
 ) -> Comparison: ...
 def reproduce(
     paper: str | None,
@@ -262,8 +263,15 @@ def reproduce(
     traces: Sequence[tuple[str, Trace]],
     settings: _Settings,
     jobs: int,
+    progress: Callable[[int, int], object] | None,
 ) -> Reproduction: ...
-def reproduce_on(paper: str | None, traces: Sequence[Trace], settings: _Settings, jobs: int) -> Reproduction: ...
+def reproduce_on(
+    paper: str | None,
+    traces: Sequence[Trace],
+    settings: _Settings,
+    jobs: int,
+    progress: Callable[[int, int], object] | None,
+) -> Reproduction: ...
 def device_preset(name: str) -> str: ...
 def device_file(text: str) -> str: ...
 def device_json(text: str) -> str: ...

@@ -14,7 +14,7 @@ from bimetal import _core, _records
 from bimetal._device import Settings, settings_text
 from bimetal._errors import BimetalError, BimetalWarning, SettingError, check_whole
 from bimetal._records import Claim
-from bimetal._run import _Literal
+from bimetal._run import Progress, _Literal
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
 from bimetal._trace import Trace, call
 
@@ -109,6 +109,7 @@ def paper(
     on: Trace | str | os.PathLike[str] | Sequence[Trace | str | os.PathLike[str]] = (),
     set: Settings | None = None,
     jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Reproduction:
     """Reproduce the tables and figures of a paper, and judge each claim.
 
@@ -119,8 +120,9 @@ def paper(
     ``set`` repeats the experiments with other settings:
     ``{"wlaftl.threshold_rule": "cycles"}`` for a parameter of a scheme or a field of its device, where the figure does
     not set it itself, and ``{"fin1.footprint": 0.8}`` for a parameter of a generated trace. A setting that changes no
-    replay is a :class:`bimetal.BimetalWarning`. ``jobs`` is the number of replays at once. Ctrl-C ends the
-    reproduction.
+    replay is a :class:`bimetal.BimetalWarning`. ``jobs`` is the number of replays at once. ``progress`` is called with
+    the number of finished replays and of those that the figures have asked for so far, from the threads that replay; an
+    exception that it raises ends the reproduction, as Ctrl-C does.
     """
     check_whole(SettingError, 1, jobs=jobs)
     names = [figures] if isinstance(figures, str) else list(figures)
@@ -131,13 +133,13 @@ def paper(
         if names or quick or traces:
             raise SettingError("`on` excludes `figures`, `quick` and `traces`: no figure of the paper's traces is made")
         judged = [_opened(trace) for trace in traced]
-        core = _core.reproduce_on(name, [trace._requests for trace in judged], settings, jobs or 0)
+        core = _core.reproduce_on(name, [trace._requests for trace in judged], settings, jobs or 0, progress)
         papers = [] if name is None else [name]
         origins = _Literal(f"[{', '.join(trace._origin for trace in judged)}]")
         return _made(core, title, call("bimetal.paper", *papers, on=origins, set=dict(settings) or None))
     own = {key: _opened(trace) for key, trace in (traces or {}).items()}
     requests = [(key, trace._requests) for key, trace in own.items()]
-    core = _core.reproduce(name, names, quick, requests, settings, jobs or 0)
+    core = _core.reproduce(name, names, quick, requests, settings, jobs or 0, progress)
     given = [argument for argument in (name, names) if argument]
     return _made(core, title, call("bimetal.paper", *given, quick=quick or None, set=dict(settings) or None))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeVar
 
 from bimetal import _core
@@ -22,6 +22,9 @@ AnyDevice = Device | str
 
 #: Data on a device before a replay.
 Fill = Literal["device", "trace", "none"]
+
+#: Called with the numbers of finished parts and of all parts: schemes, points, simulations or replays.
+Progress = Callable[[int, int], object]
 
 _Result = TypeVar("_Result", bound=Comparison)
 
@@ -91,13 +94,15 @@ def compare(
     intervals: int = 0,
     seeds: int = 1,
     jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Run several schemes on the same requests; ``all`` (the default) runs every scheme that the device allows.
 
     A scheme is a name, or a class that derives from :class:`OwnScheme`. The others are compared with the first one.
     With ``seeds`` above 1 each scheme is replayed with this number of consecutive seeds, beginning with the device's
     own, for ``Result.spread``. ``jobs`` is the number of schemes that run at once; by default the number of processors.
-    The other parameters are those of :func:`replay`.
+    ``progress`` is called with the number of finished schemes and of all schemes, from the threads that replay them; an
+    exception that it raises ends the comparison. The other parameters are those of :func:`replay`.
     """
     names = list(schemes) if isinstance(schemes, Iterable) and not isinstance(schemes, str) else [schemes]
     if not names:
@@ -106,8 +111,8 @@ def compare(
     check_whole(SettingError, 1, jobs=jobs)
     plan = _plan(arrivals, repeat, measure, fill, intervals)
     chosen = None if names == ["all"] else names
-    settings = _settings(set, seed)
-    return _run(Comparison, "compare", _trace(trace), chosen, _device(device), settings, plan, seeds, jobs or 0)
+    settings, on = _settings(set, seed), _device(device)
+    return _run(Comparison, "compare", _trace(trace), chosen, on, settings, plan, seeds, jobs or 0, progress)
 
 
 _Plan = tuple[str | None, int, int, Fill, int]
@@ -123,12 +128,15 @@ def _run(
     plan: _Plan,
     seeds: int,
     jobs: int,
+    progress: Progress | None = None,
 ) -> _Result:
     asked = schemes or ()
     classes = list(dict.fromkeys(line(scheme) for scheme in asked if not isinstance(scheme, str)))
     names = [scheme if isinstance(scheme, str) else line(scheme)[0] for scheme in asked] or None
     of_device = list(settings.items())
-    core = _core.compare_schemes(trace._requests, names, classes, device._file, of_device, *plan, seeds, jobs)
+    core = _core.compare_schemes(
+        trace._requests, names, classes, device._file, of_device, *plan, seeds, jobs, progress
+    )
     arrivals, repeat, measure, fill, intervals = plan
     options = {
         "device": _typed(device),

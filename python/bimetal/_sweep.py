@@ -9,7 +9,7 @@ import html
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from bimetal._engines import CLUSTERS, Lost
 from bimetal._errors import BimetalError, BimetalWarning, SettingError, StudyError, text_of
 from bimetal._own import OwnScheme, only_names
 from bimetal._records import SweepPoint, SweepRow
+from bimetal._run import Progress
 from bimetal._tables import Columns, Table, html_table, text_table, to_arrow, to_pandas
 from bimetal._trace import call
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 #: The path of a study file, its text (of more than one line), or a mapping of the same structure.
 AnyStudy = str | os.PathLike[str] | Mapping[str, Any]
-
-#: Called with the number of finished points and the number of all points.
-Progress = Callable[[int, int], object]
 
 
 def _rows(text: str) -> tuple[SweepRow, ...]:

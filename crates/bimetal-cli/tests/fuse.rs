@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use common::Bench;
 use common::machine::{can_mount, has};
+use common::schema::holds;
 use common::served::{READ, Served, WRITE, answered, client, request};
 
 const BYTES: u64 = 16 << 20;
@@ -176,6 +177,7 @@ fn the_benchmark_runs() {
     let bench = &mounts.0;
     let short = ["--size", "4MiB", "--rounds", "1", "--seconds", "0.05", "--dir", "."];
     let rows = bench.json(&[&["bench", "fuse"], &short[..]].concat());
+    holds(bench, "bench", &rows);
     let rows = rows.as_array().unwrap();
     assert_eq!(rows.len(), 10);
     for row in rows {

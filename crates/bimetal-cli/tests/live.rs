@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::Bench;
 use common::machine::{can_mount, has};
+use common::schema::holds;
 
 /// Runs a script, and removes its remaining mounts.
 fn run(bench: &Bench, script: &str) {
@@ -138,6 +139,7 @@ fn the_benchmark_runs() {
     let bench = Bench::new();
     let short = ["--size", "4MiB", "--rounds", "1", "--seconds", "0.05"];
     let rows = bench.json(&[&["bench", "nbd", "--schemes", "pagemap,hyssd"], &short[..]].concat());
+    holds(&bench, "bench", &rows);
     let rows = rows.as_array().unwrap();
     let of = |backing: &str| rows.iter().filter(|row| row["backing"] == backing).count();
     assert_eq!((rows.len(), of("memory, no store"), of("hyssd")), (30, 4, 2));

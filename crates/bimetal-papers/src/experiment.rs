@@ -2,13 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use bimetal_core::device;
+use bimetal_core::device::{self, DeviceError, Resolved};
 use bimetal_core::replay::{Arrivals, Fill, Plan};
+use bimetal_core::scheme;
 
 use crate::claim::StandIn;
 use crate::variation::Variation;
 use bimetal_study::compare::{self, Entry};
-use bimetal_study::prepare::{Schemes, Workload, prepare};
+use bimetal_study::prepare::{Workload, prepare_one};
 use bimetal_study::{StudyError, arrivals, sample};
 
 /// Size of the experiments.
@@ -238,24 +239,39 @@ impl Experiment {
         command
     }
 
+    /// Makes the device, and fits the trace's addresses to it.
+    ///
+    /// # Errors
+    /// A device or a scheme that does not take a setting, or a device that does not take the trace.
+    pub(crate) fn prepare(&self, workload: Workload) -> Result<Prepared<'_>, StudyError> {
+        let device = device::preset(self.device)?;
+        let scheme = scheme::find(self.scheme).map_err(DeviceError::from)?;
+        let (workload, resolved) = prepare_one(workload, device, scheme, &self.settings)?;
+        Ok(Prepared { workload, resolved, plan: &self.plan })
+    }
+}
+
+/// An experiment whose device is made.
+pub(crate) struct Prepared<'a> {
+    workload: Workload,
+    resolved: Resolved,
+    plan: &'a Plan,
+}
+
+impl Prepared<'_> {
+    /// Its device in full and its plan: equal for all experiments on a trace that have the same result, however their
+    /// commands describe the device.
+    pub(crate) fn description(&self) -> String {
+        format!("{:?} {:?}", self.resolved.device, self.plan)
+    }
+
     /// Runs the replay. `progress` is called every few milliseconds.
     ///
     /// # Errors
-    /// A device or a scheme that does not take a setting, or a device that does not take the trace; or a stop by
-    /// `progress`.
-    pub(crate) fn replay(
-        &self,
-        workload: Workload,
-        progress: &mut impl FnMut() -> ControlFlow<()>,
-    ) -> Result<Entry, StudyError> {
-        let device = device::preset(self.device)?;
-        let scheme = Schemes::named(&[self.scheme.to_owned()]).map_err(device::DeviceError::from)?;
-        let prepared = prepare(workload, Some(device), &scheme, &self.settings)?;
-        let (requests, facts) = (&prepared.workload.requests, &prepared.workload.facts);
-        match prepared.runs.first() {
-            Some(resolved) => compare::entry(resolved, requests, facts, &self.plan, &mut |_| progress()),
-            None => Err(StudyError::NoScheme { reason: self.scheme.to_owned() }),
-        }
+    /// A scheme that does not take the device, or a stop by `progress`.
+    pub(crate) fn replay(&self, progress: &mut impl FnMut() -> ControlFlow<()>) -> Result<Entry, StudyError> {
+        let (requests, facts) = (&self.workload.requests, &self.workload.facts);
+        compare::entry(&self.resolved, requests, facts, self.plan, &mut |_| progress())
     }
 }
 

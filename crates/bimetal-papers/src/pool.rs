@@ -1,5 +1,6 @@
 //! The processors, traces and finished replays that all figures of a run share. Figures and their replays run in
-//! parallel. Each trace is generated once while it is in use, and no replay runs twice.
+//! parallel. Each trace is generated once while it is in use, and no replay runs twice, whether its command is repeated or
+//! another one describes the same device.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -53,6 +54,8 @@ pub struct Pool<'a> {
     recent: Mutex<Vec<(String, Once<Workload>)>>,
     /// Replays by their commands.
     replays: Mutex<BTreeMap<String, Once<Arc<Entry>>>>,
+    /// The same replays by their traces, devices in full and plans.
+    distinct: Mutex<BTreeMap<String, Once<Arc<Entry>>>>,
     /// Number of requested replays.
     expected: AtomicUsize,
     /// Number of these replays that are finished.
@@ -84,6 +87,7 @@ impl<'a> Pool<'a> {
             applied: Vec::new(),
             recent: Mutex::default(),
             replays: Mutex::default(),
+            distinct: Mutex::default(),
             expected: AtomicUsize::new(0),
             finished: AtomicUsize::new(0),
         }
@@ -190,10 +194,15 @@ impl<'a> Pool<'a> {
     pub fn replay(&self, experiment: &Experiment, command: &str, stand_in: StandIn) -> Result<Arc<Entry>, StudyError> {
         let once = Arc::clone(lock(&self.replays).entry(command.to_owned()).or_default());
         let entry = made_once(&once, || {
-            let workload = self.workload(experiment.source, stand_in)?;
-            let entry = experiment.replay(workload, &mut || self.progress.served())?;
+            let source = experiment.source;
+            let prepared = experiment.prepare(self.workload(source, stand_in)?)?;
+            // The file of a trace follows from the command that generates it, or is the user's.
+            let trace = source.command(self.scale, stand_in, &self.variations);
+            let distinct = format!("{trace} {}", prepared.description());
+            let once = Arc::clone(lock(&self.distinct).entry(distinct).or_default());
+            let entry = made_once(&once, || Ok(Arc::new(prepared.replay(&mut || self.progress.served())?)))?;
             self.count_applied(experiment, stand_in);
-            Ok(Arc::new(entry))
+            Ok(entry)
         })?;
         let finished = self.finished.fetch_add(1, Ordering::Relaxed) + 1;
         self.progress.replays(finished, self.expected.load(Ordering::Relaxed));
@@ -222,4 +231,37 @@ fn made_once<T: Clone>(once: &Once<T>, make: impl FnOnce() -> Result<T, StudyErr
 /// Locks a value that is never inconsistent, whatever became of other threads.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::Lab;
+
+    static FEW: Source = Source {
+        name: "few",
+        workload: "zipf",
+        settings: &[("requests", "50"), ("span", "16MiB")],
+        quick: &[],
+        calibrated: None,
+    };
+
+    #[test]
+    fn a_device_is_replayed_once_however_commands_describe_it() {
+        let pool = Pool::new(Scale::Full, 1, BTreeMap::new(), &QuietLab);
+        let lab = Lab::new(&pool, StandIn::First);
+        let plain = Experiment::new(&FEW, "opfcl-1", "fpfcl").set("cache.capacity", "64MiB");
+        let experiments = [
+            plain.clone(),
+            plain.clone().set("cache.capacity", "65536KiB"),
+            plain.clone().set("sequential_unit", "128KiB"),
+            plain.clone().set("sequential_unit", "64KiB"),
+            plain.passes(2, 1),
+        ];
+        let entries = lab.run(&experiments).unwrap();
+        let same_as_first: Vec<bool> = entries.iter().map(|entry| Arc::ptr_eq(entry, &entries[0])).collect();
+        assert_eq!(same_as_first, [true, true, true, false, false]);
+        assert_eq!(lock(&pool.replays).len(), experiments.len());
+        assert_eq!(lock(&pool.distinct).len(), 3);
+    }
 }

@@ -9,6 +9,7 @@ use bimetal_papers::variation::{Applied, Variation};
 use pyo3::prelude::*;
 
 use crate::error::{Raise, json};
+use crate::progress::Teller;
 use crate::stop::interruptible;
 use crate::trace::Trace;
 
@@ -39,7 +40,8 @@ impl Reproduction {
 /// Reproduces the figures of a paper whose names begin with one of `figures`, or all its figures, or those of all
 /// papers.
 #[pyfunction]
-#[pyo3(signature = (paper, figures, quick, traces, settings, jobs))]
+#[pyo3(signature = (paper, figures, quick, traces, settings, jobs, progress))]
+#[expect(clippy::too_many_arguments, reason = "called from one place")]
 fn reproduce(
     py: Python<'_>,
     paper: Option<&str>,
@@ -48,6 +50,7 @@ fn reproduce(
     traces: Vec<(String, Bound<'_, Trace>)>,
     settings: Vec<(String, String)>,
     jobs: usize,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Reproduction> {
     let chosen = papers::choose(paper, &figures).map_err(|error| error.raise(py))?;
     let names = traces.iter().map(|(name, _)| name.as_str());
@@ -56,25 +59,34 @@ fn reproduce(
     let own: BTreeMap<_, _> = traces.into_iter().map(|(name, trace)| (name, trace.get().workload.clone())).collect();
     let scale = if quick { Scale::Quick } else { Scale::Full };
     let conditions = papers::Conditions { scale, jobs, own, variations };
-    let made = interruptible(py, |stop| papers::reproduce(&chosen, conditions, stop))?;
+    let made = interruptible(py, |stop| {
+        let teller = Teller::new(stop, progress);
+        let made = papers::reproduce(&chosen, conditions, &teller);
+        teller.end(made)
+    })??;
     Ok(Reproduction { reproduction: made.map_err(|error| error.raise(py))? })
 }
 
 /// Judges the claims of a paper, or of all papers, that any trace can decide, on each of these traces.
 #[pyfunction]
-#[pyo3(signature = (paper, traces, settings, jobs))]
+#[pyo3(signature = (paper, traces, settings, jobs, progress))]
 fn reproduce_on(
     py: Python<'_>,
     paper: Option<&str>,
     traces: Vec<Bound<'_, Trace>>,
     settings: Vec<(String, String)>,
     jobs: usize,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Reproduction> {
     let chosen = papers::choose_on_any_trace(paper).map_err(|error| error.raise(py))?;
     let variations = variations(py, &chosen, std::iter::empty(), &settings)?;
     let traces: Vec<_> = traces.into_iter().map(|trace| trace.get().workload.clone()).collect();
     papers::check_names(&traces).map_err(|error| error.raise(py))?;
-    let made = interruptible(py, |stop| papers::reproduce_on(&chosen, &traces, jobs, &variations, stop))?;
+    let made = interruptible(py, |stop| {
+        let teller = Teller::new(stop, progress);
+        let made = papers::reproduce_on(&chosen, &traces, jobs, &variations, &teller);
+        teller.end(made)
+    })??;
     Ok(Reproduction { reproduction: made.map_err(|error| error.raise(py))? })
 }
 

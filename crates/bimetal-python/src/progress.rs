@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
+use bimetal_papers::pool::LabProgress;
 use pyo3::prelude::*;
 
 use crate::stop::Stop;
@@ -42,4 +43,18 @@ impl<'a> Teller<'a> {
     pub fn end<T>(self, result: T) -> PyResult<T> {
         self.raised.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(result), Err)
     }
+}
+
+impl LabProgress for Teller<'_> {
+    fn replays(&self, done: usize, of: usize) {
+        self.tell(done, of);
+    }
+
+    fn served(&self) -> ControlFlow<()> {
+        self.flow()
+    }
+}
+
+impl bimetal_papers::Progress for Teller<'_> {
+    fn figure(&self, _paper: &str, _figure: &str, _number: usize, _of: usize) {}
 }

@@ -1,6 +1,8 @@
 //! Replays and their results.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bimetal_core::device::Device;
 use bimetal_core::profile::{CurvePlan, Profile};
@@ -15,6 +17,7 @@ use pyo3::prelude::*;
 
 use crate::error::{Raise, exception, json};
 use crate::own::{self, Class, Errand};
+use crate::progress::Teller;
 use crate::stop::{interruptible, interruptible_by};
 use crate::trace::Trace;
 
@@ -92,10 +95,27 @@ pub fn table(listing: Listing) -> Table {
     (listing.heads, listing.rows)
 }
 
+/// Reports finished schemes.
+struct Watch<'a> {
+    teller: &'a Teller<'a>,
+    done: AtomicUsize,
+    of: usize,
+}
+
+impl compare::Progress for Watch<'_> {
+    fn served(&self, _run: usize, _requests: u64) -> ControlFlow<()> {
+        self.teller.flow()
+    }
+
+    fn done(&self, _run: usize) {
+        self.teller.tell(self.done.fetch_add(1, Ordering::Relaxed) + 1, self.of);
+    }
+}
+
 /// Runs schemes on the device of a device file or on one fitted to the trace; all schemes that the device allows if
 /// none is named. The names of `classes` are known while it runs.
 #[pyfunction]
-#[pyo3(signature = (trace, schemes, classes, device, settings, arrivals, repeat, measure, fill, intervals, seeds, jobs))]
+#[pyo3(signature = (trace, schemes, classes, device, settings, arrivals, repeat, measure, fill, intervals, seeds, jobs, progress))]
 #[expect(clippy::too_many_arguments, reason = "one for each option of the command; called from one place, by name")]
 fn compare_schemes(
     py: Python<'_>,
@@ -111,6 +131,7 @@ fn compare_schemes(
     intervals: u32,
     seeds: u32,
     jobs: usize,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Comparison> {
     let arrivals = arrivals.map(arrivals::parse).transpose().map_err(|text| exception(py, "SettingError", &text))?;
     let fill = fill.parse().map_err(|text: String| exception(py, "SettingError", &text))?;
@@ -122,14 +143,19 @@ fn compare_schemes(
     let schemes = schemes.map_err(|error| error.raise(py))?;
     let device = device.map(Device::from_toml).transpose().map_err(|error| error.raise(py))?;
     let workload = trace.workload.clone();
-    let run = |workload: Workload, stop: &_| -> Result<compare::Comparison, StudyError> {
+    let run = |teller: &Teller<'_>| -> Result<compare::Comparison, StudyError> {
         let prepared = prepare(workload, device, &schemes, &settings)?;
-        compare::run(&prepared, &replays, seeds, jobs, stop)
+        let watch = Watch { teller, done: AtomicUsize::new(0), of: prepared.runs.len() };
+        compare::run(&prepared, &replays, seeds, jobs, &watch)
     };
-    let comparison = interruptible_by(py, &errand.stop, |stop| run(workload, stop))?;
+    let comparison = interruptible_by(py, &errand.stop, |stop| {
+        let teller = Teller::new(stop, progress);
+        let comparison = run(&teller);
+        teller.end(comparison)
+    })?;
     // The exception of a class comes before an error of the work, which it has caused.
     errand.end()?;
-    let comparison = comparison.map_err(|error| error.raise(py))?;
+    let comparison = comparison?.map_err(|error| error.raise(py))?;
     Ok(Comparison { comparison, workload: trace.workload.clone() })
 }
 

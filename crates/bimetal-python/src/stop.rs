@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use bimetal_papers::pool::LabProgress;
-use bimetal_study::compare;
 use pyo3::prelude::*;
 
 /// Interval between two checks for signals.
@@ -70,26 +68,6 @@ impl Stop {
     fn callers(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
         self.0.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl compare::Progress for Stop {
-    fn served(&self, _run: usize, _requests: u64) -> ControlFlow<()> {
-        self.flow()
-    }
-
-    fn done(&self, _run: usize) {}
-}
-
-impl LabProgress for Stop {
-    fn replays(&self, _done: usize, _of: usize) {}
-
-    fn served(&self) -> ControlFlow<()> {
-        self.flow()
-    }
-}
-
-impl bimetal_papers::Progress for Stop {
-    fn figure(&self, _paper: &str, _figure: &str, _number: usize, _of: usize) {}
 }
 
 /// Does work on a separate thread, without the interpreter, while this thread checks for signals. If a signal raises an

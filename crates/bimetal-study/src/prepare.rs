@@ -230,8 +230,8 @@ pub fn prepare(
     Ok(Prepared { workload, addresses, runs, warnings })
 }
 
-/// Makes the device of one scheme and fits the trace's addresses to it, like [`prepare`]. It does not test whether the
-/// scheme accepts the device; the replay does.
+/// Makes the device of one scheme and fits the trace's addresses to it, like [`prepare`], but does not build it twice:
+/// the replay tests whether the scheme accepts the device.
 ///
 /// # Errors
 /// The errors of [`prepare`].
@@ -246,6 +246,7 @@ pub fn prepare_one(
     let of_scheme = configure(&mut template, &schemes, settings)?;
     place(&mut workload, &template)?;
     let resolved = resolve(&template, scheme, &of_scheme)?;
+    memory::check(std::slice::from_ref(&resolved), 1, 1)?;
     Ok((workload, resolved))
 }
 

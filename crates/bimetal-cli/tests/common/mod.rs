@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod machine;
+pub mod schema;
 pub mod served;
 
 use std::path::PathBuf;

@@ -205,6 +205,9 @@ static ALL: [&Case; 5] = [&ON_FINANCIAL, &ON_HOME, &ON_SEARCH, &ON_EXCHANGE, &ON
 /// Caching spaces of the sweep, in percent of the flash.
 const SPACES: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0, 97.0];
 
+/// The same in a quick run: responses from 10 to 40 % are on one slope.
+const SPACES_QUICK: [f64; 10] = [10.0, 40.0, 50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0, 97.0];
+
 /// The same where claims are about the minima alone: by time stamps, and in a second pass.
 const SPACES_BY_TIME: [f64; 7] = [50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0];
 const SPACES_SECOND_PASS: [f64; 6] = [40.0, 50.0, 60.0, 70.0, 85.0, 90.0];
@@ -242,6 +245,9 @@ fn experiment(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) 
     if case.source.is_any() {
         experiment = any_trace::fitted(lab, experiment, scheme);
     }
+    if scheme == "opfcl" {
+        experiment = experiment.intervals(INTERVALS);
+    }
     match manner {
         Manner::Closed => experiment,
         Manner::ByTime => experiment.arrivals(Arrivals::Trace { speed: 1.0 }).set("disk.queue", 0),
@@ -257,10 +263,26 @@ fn period(lab: &Lab<'_>, case: &Case, log2: u32) -> u32 {
     1 << if lab.is_cut(case.source) { log2 - QUICK_LOG2 } else { log2 }
 }
 
+/// Caching spaces of a sweep.
+fn spaces(lab: &Lab<'_>, case: &Case, manner: Manner) -> &'static [f64] {
+    match manner {
+        Manner::ByTime if !case.source.is_any() => &SPACES_BY_TIME,
+        Manner::SecondPass => &SPACES_SECOND_PASS,
+        Manner::Closed if lab.is_cut(case.source) => &SPACES_QUICK,
+        Manner::Closed | Manner::ByTime => &SPACES,
+    }
+}
+
+/// A scheme with each of these caching spaces.
+fn with_spaces(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) -> Vec<Experiment> {
+    let with_space = |percent| experiment(lab, case, scheme, manner).set("cache_percent", percent);
+    spaces(lab, case, manner).iter().map(with_space).collect()
+}
+
 /// FP-FCL by caching space.
 fn unified(lab: &Lab<'_>, case: &Case) -> Result<Vec<(f64, Arc<Entry>)>, StudyError> {
-    let fixed = SPACES.map(|percent| experiment(lab, case, "fpfcl", Manner::Closed).set("cache_percent", percent));
-    Ok(SPACES.into_iter().zip(lab.run(&fixed)?).collect())
+    let entries = lab.run(&with_spaces(lab, case, "fpfcl", Manner::Closed))?;
+    Ok(spaces(lab, case, Manner::Closed).iter().copied().zip(entries).collect())
 }
 
 /// OP-FCL beside RW-FCL, which divides the cache as OP-FCL does but keeps its size.
@@ -272,17 +294,11 @@ struct Balance {
 }
 
 fn balance(lab: &Lab<'_>, case: &Case, manner: Manner) -> Result<Balance, StudyError> {
-    let spaces = match manner {
-        Manner::ByTime if !case.source.is_any() => &SPACES_BY_TIME[..],
-        Manner::SecondPass => &SPACES_SECOND_PASS,
-        Manner::Closed | Manner::ByTime => &SPACES,
-    };
-    let mut experiments = vec![experiment(lab, case, "opfcl", manner).intervals(INTERVALS)];
-    let divided = |percent: &f64| experiment(lab, case, "rwfcl", manner).set("cache_percent", percent);
-    experiments.extend(spaces.iter().map(divided));
-    let entries = lab.run(&experiments)?;
-    let divided = spaces.iter().copied().zip(entries[1..].iter().cloned()).collect();
-    Ok(Balance { divided, balanced: Arc::clone(&entries[0]) })
+    let mut experiments = vec![experiment(lab, case, "opfcl", manner)];
+    experiments.extend(with_spaces(lab, case, "rwfcl", manner));
+    let mut divided = lab.run(&experiments)?;
+    let balanced = divided.remove(0);
+    Ok(Balance { divided: spaces(lab, case, manner).iter().copied().zip(divided).collect(), balanced })
 }
 
 /// The three schemes on one workload, one request after the other.

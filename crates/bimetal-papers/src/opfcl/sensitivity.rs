@@ -2,7 +2,7 @@
 
 use super::super::Drawn;
 use super::super::claim::Kind;
-use super::super::experiment::Experiment;
+use super::super::experiment::{Experiment, Scale};
 use super::super::finding::{Finding, lowest, row};
 use super::super::lab::Lab;
 use super::super::reading::{height_at, range, response_ms};
@@ -12,6 +12,9 @@ use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 
 /// Sequential units of Fig. 15a, in KiB.
 pub(super) const UNITS_KIB: [u32; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
+
+/// The same in a quick run.
+const UNITS_QUICK_KIB: [u32; 5] = [4, 16, 32, 128, 512];
 
 /// The unit of the other experiments.
 pub(super) const NORMAL_KIB: u32 = 128;
@@ -76,7 +79,8 @@ const LARGE_REQUESTS_FITTED: &str = "a request larger than the unit is sequentia
 pub(super) fn fig15a(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let unit =
         |case: &Case, kib| experiment(lab, case, "opfcl", Manner::Closed).set("sequential_unit", format!("{kib}KiB"));
-    let curves = relative(lab, &ALL, &UNITS_KIB, NORMAL_KIB, unit)?;
+    let units = if lab.scale() == Scale::Quick { &UNITS_QUICK_KIB[..] } else { &UNITS_KIB };
+    let curves = relative(lab, &ALL, units, NORMAL_KIB, unit)?;
     let at = |kib: f64| curves.iter().map(|curve| height_at(curve, kib)).collect::<Vec<_>>();
     let claims = [
         "16 to 512 KB perform alike, Financial",
