@@ -205,9 +205,6 @@ static ALL: [&Case; 5] = [&ON_FINANCIAL, &ON_HOME, &ON_SEARCH, &ON_EXCHANGE, &ON
 /// Caching spaces of the sweep, in percent of the flash.
 const SPACES: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0, 97.0];
 
-/// The same in a quick run: responses from 10 to 40 % are on one slope.
-const SPACES_QUICK: [f64; 10] = [10.0, 40.0, 50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0, 97.0];
-
 /// The same where claims are about the minima alone: by time stamps, and in a second pass.
 const SPACES_BY_TIME: [f64; 7] = [50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0];
 const SPACES_SECOND_PASS: [f64; 6] = [40.0, 50.0, 60.0, 70.0, 85.0, 90.0];
@@ -264,11 +261,10 @@ fn period(lab: &Lab<'_>, case: &Case, log2: u32) -> u32 {
 }
 
 /// Caching spaces of a sweep.
-fn spaces(lab: &Lab<'_>, case: &Case, manner: Manner) -> &'static [f64] {
+fn spaces(case: &Case, manner: Manner) -> &'static [f64] {
     match manner {
         Manner::ByTime if !case.source.is_any() => &SPACES_BY_TIME,
         Manner::SecondPass => &SPACES_SECOND_PASS,
-        Manner::Closed if lab.is_cut(case.source) => &SPACES_QUICK,
         Manner::Closed | Manner::ByTime => &SPACES,
     }
 }
@@ -276,13 +272,13 @@ fn spaces(lab: &Lab<'_>, case: &Case, manner: Manner) -> &'static [f64] {
 /// A scheme with each of these caching spaces.
 fn with_spaces(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) -> Vec<Experiment> {
     let with_space = |percent| experiment(lab, case, scheme, manner).set("cache_percent", percent);
-    spaces(lab, case, manner).iter().map(with_space).collect()
+    spaces(case, manner).iter().map(with_space).collect()
 }
 
 /// FP-FCL by caching space.
 fn unified(lab: &Lab<'_>, case: &Case) -> Result<Vec<(f64, Arc<Entry>)>, StudyError> {
     let entries = lab.run(&with_spaces(lab, case, "fpfcl", Manner::Closed))?;
-    Ok(spaces(lab, case, Manner::Closed).iter().copied().zip(entries).collect())
+    Ok(spaces(case, Manner::Closed).iter().copied().zip(entries).collect())
 }
 
 /// OP-FCL beside RW-FCL, which divides the cache as OP-FCL does but keeps its size.
@@ -298,7 +294,7 @@ fn balance(lab: &Lab<'_>, case: &Case, manner: Manner) -> Result<Balance, StudyE
     experiments.extend(with_spaces(lab, case, "rwfcl", manner));
     let mut divided = lab.run(&experiments)?;
     let balanced = divided.remove(0);
-    Ok(Balance { divided: spaces(lab, case, manner).iter().copied().zip(divided).collect(), balanced })
+    Ok(Balance { divided: spaces(case, manner).iter().copied().zip(divided).collect(), balanced })
 }
 
 /// The three schemes on one workload, one request after the other.
