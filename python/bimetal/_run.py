@@ -134,9 +134,7 @@ def _run(
     classes = list(dict.fromkeys(line(scheme) for scheme in asked if not isinstance(scheme, str)))
     names = [scheme if isinstance(scheme, str) else line(scheme)[0] for scheme in asked] or None
     of_device = list(settings.items())
-    core = _core.compare_schemes(
-        trace._requests, names, classes, device._file, of_device, *plan, seeds, jobs, progress
-    )
+    core = _core.compare_schemes(trace._requests, names, classes, device._file, of_device, *plan, seeds, jobs, progress)
     arrivals, repeat, measure, fill, intervals = plan
     options = {
         "device": _typed(device),
