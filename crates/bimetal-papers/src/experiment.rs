@@ -9,7 +9,7 @@ use bimetal_core::scheme;
 use crate::claim::StandIn;
 use crate::variation::Variation;
 use bimetal_study::compare::{self, Entry};
-use bimetal_study::prepare::{Workload, prepare_one};
+use bimetal_study::prepare::{Workload, check_memory, prepare_one};
 use bimetal_study::{StudyError, arrivals, sample};
 
 /// Size of the experiments.
@@ -242,11 +242,12 @@ impl Experiment {
     /// Makes the device, and fits the trace's addresses to it.
     ///
     /// # Errors
-    /// A device or a scheme that does not take a setting, or a device that does not take the trace.
+    /// A device or a scheme that does not take a setting, a device that does not take the trace, or too little memory.
     pub(crate) fn prepare(&self, workload: Workload) -> Result<Prepared<'_>, StudyError> {
         let device = device::preset(self.device)?;
         let scheme = scheme::find(self.scheme).map_err(DeviceError::from)?;
         let (workload, resolved) = prepare_one(workload, device, scheme, &self.settings)?;
+        check_memory(&resolved)?;
         Ok(Prepared { workload, resolved, plan: &self.plan })
     }
 }

@@ -211,7 +211,7 @@ pub fn prepare(
     for spec in &schemes.specs {
         let made = resolve(&template, spec, &of_schemes);
         if let Ok(resolved) = &made {
-            memory::check(std::slice::from_ref(resolved), 1, 1)?;
+            check_memory(resolved)?;
         }
         // All devices are built before the first run, so that errors appear at once.
         match made.and_then(|resolved| resolved.build::<SimMedia>().map(|_| resolved).map_err(DeviceError::from)) {
@@ -230,8 +230,16 @@ pub fn prepare(
     Ok(Prepared { workload, addresses, runs, warnings })
 }
 
+/// Checks whether one simulation of a device fits into the available memory.
+///
+/// # Errors
+/// Too little memory.
+pub fn check_memory(resolved: &Resolved) -> Result<(), StudyError> {
+    memory::check(std::slice::from_ref(resolved), 1, 1)
+}
+
 /// Makes the device of one scheme and fits the trace's addresses to it, like [`prepare`], but does not build it twice:
-/// the replay tests whether the scheme accepts the device.
+/// the replay tests whether the scheme accepts the device. Memory is not checked: a sweep waits until there is enough.
 ///
 /// # Errors
 /// The errors of [`prepare`].
@@ -246,7 +254,6 @@ pub fn prepare_one(
     let of_scheme = configure(&mut template, &schemes, settings)?;
     place(&mut workload, &template)?;
     let resolved = resolve(&template, scheme, &of_scheme)?;
-    memory::check(std::slice::from_ref(&resolved), 1, 1)?;
     Ok((workload, resolved))
 }
 
