@@ -72,7 +72,6 @@ from bimetal._records import (
     Preset,
     Price,
     PriceStep,
-    Profile,
     RegionFacts,
     RegionRow,
     Relative,
@@ -102,7 +101,7 @@ from bimetal._records import (
 from bimetal._results import Comparison, Replay, Result
 from bimetal._run import compare, replay
 from bimetal._sweep import Sweep, sweep
-from bimetal._trace import Arrays, Trace
+from bimetal._trace import Arrays, Profile, Trace
 
 #: Version of Bimetal.
 __version__ = _core.VERSION

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-#: Heads and rows of a printed table.
+#: Heads and rows of a printed table. Without heads, its rows are labels and values.
 Table = tuple[list[str], list[list[str]]]
 
 #: Type and values of each column.
@@ -99,14 +99,15 @@ def to_pandas(columns: Columns) -> pandas.DataFrame:
 
 def _is_text(heads: list[str], rows: list[list[str]], column: int) -> bool:
     cells = [row[column] for row in rows if len(row) > 1]
-    return column == 0 or not any(cell[:1].isdigit() for cell in cells)
+    return column == 0 or not heads or not any(cell[:1].isdigit() for cell in cells)
 
 
 def text_table(table: Table) -> str:
     """Return a table as text: names are aligned left, figures right."""
     heads, rows = table
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    left = [_is_text(heads, rows, column) for column in range(len(heads))]
+    lines = [heads, *rows] if heads else rows
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    left = [_is_text(heads, rows, column) for column in range(len(widths))]
 
     def line(cells: list[str]) -> str:
         padded = (
@@ -115,13 +116,13 @@ def text_table(table: Table) -> str:
         )
         return "  ".join(padded).rstrip()
 
-    return "\n".join(map(line, [heads, *rows]))
+    return "\n".join(map(line, lines))
 
 
 def html_table(table: Table) -> str:
     """Return a table as HTML: names are aligned left, figures right; a row of one cell is the title of a group."""
     heads, rows = table
-    left = [_is_text(heads, rows, column) for column in range(len(heads))]
+    left = [_is_text(heads, rows, column) for column in range(len(heads or rows[0]))]
 
     def line(tag: str, cells: list[str]) -> str:
         if len(cells) == 1 < len(heads):
@@ -134,4 +135,5 @@ def html_table(table: Table) -> str:
         return f"<tr>{''.join(made)}</tr>"
 
     body = "".join(line("td", row) for row in rows)
-    return f"<table><thead>{line('th', heads)}</thead><tbody>{body}</tbody></table>"
+    head = f"<thead>{line('th', heads)}</thead>" if heads else ""
+    return f"<table>{head}<tbody>{body}</tbody></table>"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import html
 import json
 import os
+import textwrap
 import warnings as _warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from bimetal import _core
+from bimetal import _core, _records
 from bimetal._device import Settings, settings_text
 from bimetal._errors import BimetalWarning, SettingError, TraceError, check_whole
-from bimetal._records import Profile, TraceFacts
+from bimetal._records import TraceFacts
+from bimetal._tables import Table, html_table, text_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +41,32 @@ class Arrays(TypedDict):
     sectors: npt.NDArray[np.uint32]
     #: Placement handle; absent if no request has one.
     handle: NotRequired[npt.NDArray[np.uint8]]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Profile(_records.Profile):
+    """What a workload is like: the object that ``bimetal profile --json`` writes as ``profile``."""
+
+    @classmethod
+    def _of(cls, text: str, title: str, sections: list[tuple[str, str, Table]]) -> Profile:
+        made = cls._from_dict(json.loads(text))
+        made.__dict__.update(_title=title, _sections=sections)
+        return made
+
+    def __repr__(self) -> str:
+        """Return the tables of ``bimetal profile``."""
+        texts = [self.__dict__["_title"]]
+        for title, remark, table in self.__dict__["_sections"]:
+            body = "\n".join([*textwrap.wrap(remark, 96, break_on_hyphens=False), text_table(table)])
+            texts.append(f"{title}\n{textwrap.indent(body, '  ')}")
+        return "\n\n".join(texts)
+
+    def _repr_html_(self) -> str:
+        parts = (
+            f"<h4>{title}</h4>{f'<div>{html.escape(remark)}</div>' if remark else ''}{html_table(table)}"
+            for title, remark, table in self.__dict__["_sections"]
+        )
+        return f"<div>{html.escape(self.__dict__['_title'])}</div>{''.join(parts)}"
 
 
 class Trace:
@@ -209,7 +239,9 @@ class Trace:
         check_whole(TraceError, 0, 2**32 - 1, curve_points=curve_points)
         if sample is not None and not 0 < sample <= 1:
             raise TraceError(f"`sample` is {sample}: a rate is a number above 0 and at most 1")
-        return Profile._from_dict(json.loads(self._requests.profile(curve_points, sample)))
+        text, sections = self._requests.profile(curve_points, sample)
+        facts = self.facts
+        return Profile._of(text, f"{facts.name}: {facts.requests:,} requests", sections)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle its requests and name: another process gets a trace in memory, without files and warnings."""

@@ -1,6 +1,7 @@
 """Tables, diagrams and reports."""
 
 import builtins
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +124,20 @@ def test_the_text_is_the_table_of_the_command(
     assert repr(compared["chang"]).startswith("<Result 'chang', mean service time ")
     with pytest.raises(KeyError):
         compared["nonsense"]
+
+
+def test_a_profile_prints_the_tables_of_the_command(trace: bimetal.Trace, small: Path) -> None:
+    command = [str(BINARY), "profile", str(small)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    profile = trace.profile()
+    title, tables = repr(profile).split("\n\n", 1)
+    assert title == "small.bimetal: 6,000 requests"
+    assert tables.split() == printed.split("\n\n", 1)[1].split()
+    shown = profile._repr_html_()
+    # The tables of labels and values, addresses and arrivals, have no heads.
+    assert (shown.count("<h4>"), shown.count("<table>"), shown.count("<thead>")) == (6, 6, 4)
+    assert pickle.loads(pickle.dumps(profile))._repr_html_() == shown
+    assert "Hit rates by cache size" not in repr(trace.profile(curve_points=0))
 
 
 @pytest.mark.parametrize("figure", ["response", "operations", "write_amplification", "life", "cost"])

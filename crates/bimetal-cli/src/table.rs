@@ -150,13 +150,15 @@ pub enum Align {
     Right,
 }
 
-/// A plain table: heads, then rows.
+/// A plain table: heads, if there are any, then rows.
 pub fn plain(heads: &[(&str, Align)], rows: Vec<Vec<String>>) -> String {
     let mut table = blank();
-    table.add_row(heads.iter().enumerate().map(|(column, (head, _))| {
-        let indent = if column == 0 { "  " } else { "" };
-        format!("{indent}{}", bold(head))
-    }));
+    if !heads.is_empty() {
+        table.add_row(heads.iter().enumerate().map(|(column, (head, _))| {
+            let indent = if column == 0 { "  " } else { "" };
+            format!("{indent}{}", bold(head))
+        }));
+    }
     for row in rows {
         table.add_row(row.into_iter().enumerate().map(
             |(column, value)| {

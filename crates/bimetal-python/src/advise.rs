@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 
 use crate::error::{Raise, exception, json};
 use crate::progress::Teller;
-use crate::run::{Table, table};
 use crate::stop::interruptible;
+use crate::table::{Table, table};
 use crate::trace::Trace;
 
 /// An answer.

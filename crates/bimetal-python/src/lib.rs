@@ -15,6 +15,7 @@ mod progress;
 mod run;
 mod stop;
 mod sweep;
+mod table;
 mod trace;
 
 use bimetal_core::workload;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bimetal_core::device::Device;
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::Plan;
-use bimetal_study::listing::{self, Listing};
+use bimetal_study::listing;
 use bimetal_study::prepare::{Schemes, Workload, prepare};
 use bimetal_study::ranking::{Ranking, Sort};
 use bimetal_study::replays::Replays;
@@ -19,6 +19,7 @@ use crate::error::{Raise, exception, json};
 use crate::own::{self, Class, Errand};
 use crate::progress::Teller;
 use crate::stop::{interruptible, interruptible_by};
+use crate::table::{Table, table};
 use crate::trace::Trace;
 
 /// A comparison of schemes, or the result of one scheme.
@@ -28,9 +29,6 @@ pub struct Comparison {
     /// The original trace, for its profile.
     workload: Workload,
 }
-
-/// Heads and rows of a table.
-pub type Table = (Vec<String>, Vec<Vec<String>>);
 
 #[pymethods]
 impl Comparison {
@@ -89,10 +87,6 @@ impl Comparison {
     fn ranking(&self) -> Ranking {
         Ranking::of(&self.comparison.results, Sort::default())
     }
-}
-
-pub fn table(listing: Listing) -> Table {
-    (listing.heads, listing.rows)
 }
 
 /// Reports finished schemes.

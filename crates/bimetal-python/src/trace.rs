@@ -6,6 +6,7 @@ use bimetal_core::profile::CurvePlan;
 use bimetal_core::request::Request;
 use bimetal_core::trace::contract::TableColumn;
 use bimetal_core::trace::{self, Action, DeviceChoice, Options, TimeUnit, TraceError};
+use bimetal_study::characteristics;
 use bimetal_study::columns::{self, Columns};
 use bimetal_study::frame::{Cells, Frame};
 use bimetal_study::prepare::Workload;
@@ -16,6 +17,10 @@ use pyo3::prelude::*;
 
 use crate::error::{Raise, json};
 use crate::stop::interruptible;
+use crate::table::{Table, table};
+
+/// Heading, remark and table of figures of a profile.
+type Section = (&'static str, String, Table);
 
 /// Requests in memory.
 #[pyclass(frozen, module = "bimetal._core")]
@@ -199,12 +204,15 @@ impl Trace {
         self.workload.warnings.clone()
     }
 
-    /// Its profile, as JSON.
+    /// Its profile, as JSON and as tables, each with a heading and a remark.
     #[pyo3(signature = (curve_points, sample))]
-    fn profile(&self, py: Python<'_>, curve_points: u32, sample: Option<f64>) -> PyResult<String> {
+    fn profile(&self, py: Python<'_>, curve_points: u32, sample: Option<f64>) -> PyResult<(String, Vec<Section>)> {
         let curves = CurvePlan { points: curve_points, sampling_rate: sample };
         self.workload.check_sample(&curves).map_err(|error| error.raise(py))?;
-        json(&interruptible(py, |_| self.workload.profile(&curves))?)
+        let profile = interruptible(py, |_| self.workload.profile(&curves))?;
+        let sections = characteristics::sections(&profile);
+        let shown = sections.into_iter().map(|section| (section.title, section.remark, table(section.listing)));
+        Ok((json(&profile)?, shown.collect()))
     }
 
     /// Its columns: time, operation, sector, sectors, and placement handle if any request has one.

@@ -8,6 +8,7 @@ pub mod arrivals;
 #[cfg(feature = "arrow")]
 mod arrow_trace;
 pub mod catalogue;
+pub mod characteristics;
 pub mod columns;
 pub mod command;
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "its numbers were not gone through yet")]

@@ -8,7 +8,7 @@ use crate::number::{NOTHING, SIZES, TIMES, common_unit, percent, significant, th
 /// Heads and rows of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// Column heads.
+    /// Column heads; none for labels and values.
     pub heads: Vec<String>,
     /// Cells of each row.
     pub rows: Vec<Vec<String>>,
@@ -184,7 +184,8 @@ pub fn broken(text: &str, width: usize) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(Into::into).collect()
 }
 
-fn owned(cells: &[&str]) -> Vec<String> {
+/// Texts as cells.
+pub fn owned(cells: &[&str]) -> Vec<String> {
     cells.iter().map(|&cell| cell.to_owned()).collect()
 }
 

@@ -1,18 +1,21 @@
 //! The characteristics of the trace.
 
 use bimetal_core::hit_rates::HitRatePoint;
-use bimetal_core::profile::{HitClass, HotShare, OpProfile, Profile};
+use bimetal_core::profile::{HitClass, HotShare, Profile};
 use bimetal_core::request::SECTOR_BYTES;
 
 use super::Named;
 use super::page::Page;
 use super::table::Table;
+use crate::characteristics;
 use crate::figure::{Axis, Plot, PlotKind, Series};
+use crate::listing::Listing;
 use crate::number::{NOTHING, SIZES, TIMES, common_unit, percent, plain, significant, thousands, with_unit};
 
 /// The section's contents.
 pub(super) fn section(page: &mut Page, profile: &Profile) {
-    page.table(&requests(profile));
+    let Listing { heads, rows, .. } = characteristics::requests(profile);
+    page.table(&Table::new(heads, rows));
     page.table(&facts(profile));
     let mut plots = vec![sizes(profile), updates(profile), hits(profile)];
     plots.extend(hot_set(profile));
@@ -27,17 +30,6 @@ fn size(bytes: u64) -> String {
 
 fn share(value: Option<f64>) -> String {
     value.map_or_else(|| NOTHING.to_owned(), percent)
-}
-
-fn requests(profile: &Profile) -> Table {
-    let kinds = [("reads", &profile.reads), ("writes", &profile.writes), ("trims", &profile.trims)];
-    let row = |(name, of): (&str, &OpProfile)| {
-        let values =
-            [thousands(of.requests), size(of.bytes), with_unit(SIZES, of.mean_bytes), share(of.sequential_share)];
-        std::iter::once(name.to_owned()).chain(values).collect()
-    };
-    let heads = ["requests", "count", "bytes", "mean size", "sequential"].map(str::to_owned).to_vec();
-    Table::new(heads, kinds.into_iter().filter(|(_, of)| of.requests > 0).map(row).collect())
 }
 
 fn facts(profile: &Profile) -> Table {
