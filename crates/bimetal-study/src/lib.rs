@@ -2,7 +2,6 @@
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "its numbers were not gone through yet")]
 pub mod advise;
 pub mod arrivals;
 #[cfg(feature = "arrow")]
@@ -11,7 +10,6 @@ pub mod catalogue;
 pub mod characteristics;
 pub mod columns;
 pub mod command;
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "its numbers were not gone through yet")]
 pub mod compare;
 pub mod describe;
 pub mod diff;
@@ -22,7 +20,6 @@ pub mod figure;
 pub mod frame;
 pub mod generate;
 pub mod headline;
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "its numbers were not gone through yet")]
 pub mod html;
 pub mod input;
 pub mod listing;
@@ -35,7 +32,6 @@ pub mod ranking;
 pub mod replays;
 pub mod sample;
 pub mod scale;
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "its numbers were not gone through yet")]
 pub mod sweep;
 #[cfg(any(feature = "arrow", feature = "parquet"))]
 mod table_file;

@@ -1,5 +1,6 @@
 //! The answer about whole drives: the figures of each, with its data sheet.
 
+use bimetal_core::part::real::whole;
 use bimetal_core::replay::Arrivals;
 use serde::Serialize;
 
@@ -238,7 +239,7 @@ impl DrivesToBuy {
     /// Figures from data sheets or measurements.
     pub fn data_sheet(&self) -> Sheet {
         let count = |value: Option<f64>, unit: f64| {
-            value.map_or_else(|| NOTHING.to_owned(), |value| thousands((value / unit).round() as u64))
+            value.map_or_else(|| NOTHING.to_owned(), |value| thousands(whole((value / unit).round())))
         };
         let row = |drive: &DriveToBuy| {
             vec![

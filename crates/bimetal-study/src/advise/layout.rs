@@ -2,6 +2,7 @@
 
 use bimetal_core::chip::{Cell, Chip};
 use bimetal_core::drive::Drive;
+use bimetal_core::part::real::whole;
 use bimetal_core::request::SECTOR_BYTES;
 use bimetal_core::scheme::Regions;
 
@@ -72,7 +73,7 @@ impl Layout {
             slc_mode: None,
             ..chip.clone()
         };
-        let fast_bytes = (given_up as f64 * f64::from(mode.pages_per_block) / f64::from(chip.pages_per_block)) as u64;
+        let fast_bytes = whole(given_up as f64 * f64::from(mode.pages_per_block) / f64::from(chip.pages_per_block));
         Some(Self { fast: Some((fast, fast_bytes)), slow: Some((chip, bytes - given_up.min(bytes))), ..self })
     }
 
@@ -82,7 +83,7 @@ impl Layout {
             Regions::One => self.slow.as_ref(),
             _ => self.fast.as_ref(),
         };
-        first.map_or(SECTOR_BYTES as u32, |(chip, _)| chip.page_bytes)
+        first.map_or(u32::try_from(SECTOR_BYTES).unwrap_or(u32::MAX), |(chip, _)| chip.page_bytes)
     }
 
     /// Dies of the region that takes host writes.

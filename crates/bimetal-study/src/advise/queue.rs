@@ -160,7 +160,7 @@ impl<'a> Queues<'a> {
 
     fn read(&mut self, visit: &Visit) -> f64 {
         let dies = self.free_at_us.len();
-        let first = (visit.first_page % dies as u64) as usize;
+        let first = usize::try_from(visit.first_page % dies as u64).unwrap_or_default();
         let mut done_us = visit.at_us;
         for (die, pages) in Self::shared(first, dies, visit.pages) {
             done_us = done_us.max(self.serve(die, visit.at_us, pages * self.service.read_us));
@@ -219,8 +219,8 @@ impl Default for Histogram {
 
 impl Histogram {
     fn add(&mut self, us: f64) {
-        let step = (us.to_bits() >> SHIFT).saturating_sub(FIRST_STEP).min(STEPS as u64 - 1);
-        let (sum, count) = &mut self.steps[step as usize];
+        let step = usize::try_from((us.to_bits() >> SHIFT).saturating_sub(FIRST_STEP)).unwrap_or(usize::MAX);
+        let (sum, count) = &mut self.steps[step.min(STEPS - 1)];
         *sum += us;
         *count += 1.0;
     }

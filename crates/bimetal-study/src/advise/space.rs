@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::device::{BARE_DIES, Template};
 use bimetal_core::drive::Drive;
+use bimetal_core::part::real::whole;
 use bimetal_core::scheme::{self, Regions, SchemeSpec};
 use bimetal_core::units::ByteSize;
 
@@ -92,7 +93,7 @@ fn block_bytes(chip: &Chip) -> u64 {
 /// `bytes` rounded up to whole blocks of every die, and to at least `least` blocks of every die.
 fn in_rows(chip: &Chip, dies: Dies, bytes: f64, least: u64) -> u64 {
     let row_bytes = block_bytes(chip) * u64::from(dies.count());
-    ((bytes / row_bytes as f64).ceil() as u64).max(least) * row_bytes
+    whole((bytes / row_bytes as f64).ceil()).max(least) * row_bytes
 }
 
 impl<'a> Space<'a> {
@@ -335,7 +336,7 @@ impl<'a> Space<'a> {
         let layout = Layout::of(spec.regions, fast, slow, disk.cloned(), self.logical());
         // The bytes that may be in SLC mode: the budget, or by default everything beyond the least spare area.
         let layout = if spec.regions == Regions::DualMode {
-            let least = (self.logical() as f64 * (1.0 + SPARE[0].0)) as u64;
+            let least = whole(self.logical() as f64 * (1.0 + SPARE[0].0));
             let given_up = bytes("budget").unwrap_or_else(|| layout.flash_bytes.saturating_sub(least));
             layout.in_slc_mode(given_up)?
         } else {

@@ -66,11 +66,12 @@ impl Enumerated {
     fn goals(&self, random: &mut u64) -> Vec<Goal> {
         let measures = [Measure::P99, Measure::Life, Measure::Mean, Measure::P95];
         let done: Vec<&Outcome> = self.outcomes.iter().flatten().collect();
-        let first = random::below(random, measures.len() as u64) as usize;
-        let count = 1 + random::below(random, 2) as usize;
+        let below = |random: &mut u64, bound: usize| usize::try_from(random::below(random, bound as u64)).unwrap();
+        let first = below(random, measures.len());
+        let count = 1 + below(random, 2);
         let mut goal = |step: usize| {
             let measure = measures[(first + step) % measures.len()];
-            let value = done[random::below(random, done.len() as u64) as usize].of(measure);
+            let value = done[below(random, done.len())].of(measure);
             let limit = value * (0.8 + 0.4 * random::unit(random));
             Goal { measure, limit }
         };

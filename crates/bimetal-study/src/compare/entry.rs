@@ -104,7 +104,7 @@ pub struct Spread {
 impl Spread {
     pub(super) fn of(means_us: &[f64]) -> Self {
         Self {
-            seeds: means_us.len() as u32,
+            seeds: u32::try_from(means_us.len()).unwrap_or(u32::MAX),
             min_us: means_us.iter().copied().fold(f64::INFINITY, f64::min),
             max_us: means_us.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             mean_us: means_us.iter().sum::<f64>() / means_us.len() as f64,

@@ -1,5 +1,6 @@
 //! Axes: numeric ones with round ticks, also on logarithmic scales, and axes of names.
 
+use bimetal_core::part::real::whole;
 use serde_json::{Value, json};
 
 use super::markup::escape;
@@ -54,9 +55,9 @@ fn logarithmic_ticks(values: &[f64]) -> Vec<f64> {
     if most == 0.0 {
         return Vec::new();
     }
-    let (first, last) = (least.log10().floor() as i32, most.log10().ceil() as i32);
+    let (first, last) = (power_of_ten(least.log10().floor()), power_of_ten(most.log10().ceil()));
     let factors: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-    let step = (last - first) as usize / (TICKS + 1) + 1;
+    let step = (last - first).unsigned_abs() as usize / (TICKS + 1) + 1;
     let powers = (first..=last).step_by(step);
     let ticks: Vec<f64> = powers.flat_map(|power| factors.iter().map(move |&factor| decimal(factor, power))).collect();
     let among = ticks.iter().filter(|&&tick| (least..=most).contains(&tick)).count();
@@ -66,11 +67,17 @@ fn logarithmic_ticks(values: &[f64]) -> Vec<f64> {
 /// About four ticks at round distances around the values.
 fn equidistant_ticks(least: f64, most: f64) -> Vec<f64> {
     let distance = (most - least) / 3.0;
-    let power = distance.log10().floor() as i32;
+    let power = power_of_ten(distance.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|&factor| decimal(factor, power) >= distance).unwrap_or(10.0);
     let (first, last) = ((least / decimal(factor, power)).floor(), (most / decimal(factor, power)).ceil());
-    let ticks = (0..=(last - first) as u32).map(|n| decimal((first + f64::from(n)) * factor, power));
+    let ticks = (0..=whole(last - first)).map(|n| decimal((first + n as f64) * factor, power));
     ticks.filter(|&tick| tick > 0.0).collect()
+}
+
+/// A whole logarithm of a number.
+#[expect(clippy::cast_possible_truncation, reason = "no `f64` has more than 324 decimal places")]
+fn power_of_ten(logarithm: f64) -> i32 {
+    logarithm as i32
 }
 
 /// A whole number of powers of ten, as its decimal digits are read.

@@ -1,5 +1,6 @@
 //! The results of a sweep: the best devices, the effect of each setting, and every point.
 
+use bimetal_core::part::real::whole;
 use bimetal_core::report::{Figure, KeyFigures, Overload, Shown};
 
 use super::page::Page;
@@ -222,7 +223,7 @@ impl Group<'_> {
                 }
                 _ => 0.5,
             };
-            (MARKS.0 + share * (MARKS.1 - MARKS.0)).round() as usize
+            usize::try_from(whole((MARKS.0 + share * (MARKS.1 - MARKS.0)).round())).unwrap_or_default()
         };
         let best = pareto::of_group(self.rows, self.at, &[Goal::Cost, goal]);
         let place = |at: &usize| {

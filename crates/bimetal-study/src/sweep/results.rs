@@ -199,7 +199,8 @@ mod tests {
         drop(results);
         let whole = std::fs::read(&path).unwrap();
         // Every byte of the header and of the last two rows.
-        for cut in (0..=ends[0] as usize).chain(ends[ends.len() - 3] as usize..=whole.len()) {
+        let length = |end: u64| usize::try_from(end).unwrap();
+        for cut in (0..=length(ends[0])).chain(length(ends[ends.len() - 3])..=whole.len()) {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let mut results = Results::open(&path, false).unwrap();
             let complete = ends.iter().filter(|&&end| end <= cut as u64).count();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bimetal_core::part::real::{exp, ln};
+use bimetal_core::part::real::{exp, ln, whole};
 use bimetal_core::units::ByteSize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
@@ -124,10 +124,11 @@ impl Unit {
 
     fn write(self, number: f64) -> String {
         match self {
-            Self::Whole => format!("{}", number.round() as i64),
+            // Zero without a sign.
+            Self::Whole => format!("{:.0}", number.round() + 0.0),
             Self::Number => six_digits(number),
             Self::Percent => format!("{}%", six_digits(number)),
-            Self::Size(multiple) => ByteSize((number / multiple as f64).round() as u64 * multiple).to_string(),
+            Self::Size(multiple) => ByteSize(whole((number / multiple as f64).round()) * multiple).to_string(),
         }
     }
 }
