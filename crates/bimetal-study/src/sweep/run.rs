@@ -102,6 +102,21 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_others_use_is_no_error_before_the_admission() {
+        let mut point = point();
+        point.set.insert("logical".into(), "14TiB".into());
+        let trace = point.trace.load(Path::new(".")).unwrap();
+        let asked = std::cell::Cell::new(0);
+        let refuse = |bytes: u64| -> Result<(), _> {
+            asked.set(bytes);
+            Err(StudyError::Memory { needed_mib: 2, available_mib: 1 })
+        };
+        let failure = run_on(&point, &trace, &refuse, &mut to_the_end).failure.unwrap();
+        assert!(failure.kind == FailureKind::Memory && failure.what.contains("2 MiB"), "{failure:?}");
+        assert!(asked.get() > 32 << 30, "{} bytes are not more than a machine has", asked.get());
+    }
+
+    #[test]
     fn too_little_memory_and_a_panic_are_failed_points() {
         let trace = point().trace.load(Path::new(".")).unwrap();
         let refuse = |bytes: u64| -> Result<(), _> {

@@ -181,8 +181,10 @@ impl<'a> Schedule<'a> {
 }
 
 /// Admits simulations while memory is available. The others wait until one has ended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gate {
+    /// Checks whether this number of bytes is available.
+    check: fn(u64) -> Result<(), StudyError>,
     /// Bytes that the admitted simulations need.
     taken: Mutex<u64>,
     left: Condvar,
@@ -194,6 +196,12 @@ pub(crate) struct Permit<'a> {
     bytes: u64,
 }
 
+impl Default for Gate {
+    fn default() -> Self {
+        Self { check: memory::check_bytes, taken: Mutex::default(), left: Condvar::new() }
+    }
+}
+
 impl Gate {
     /// # Errors
     /// The memory is insufficient even for this simulation alone.
@@ -201,10 +209,10 @@ impl Gate {
         let mut taken = lock(&self.taken);
         // Memory that others reserved but have not touched still counts as available. Hence the check adds the
         // reservations.
-        while *taken > 0 && memory::check_bytes(taken.saturating_add(bytes)).is_err() {
+        while *taken > 0 && (self.check)(taken.saturating_add(bytes)).is_err() {
             taken = self.left.wait(taken).unwrap_or_else(PoisonError::into_inner);
         }
-        memory::check_bytes(bytes)?;
+        (self.check)(bytes)?;
         *taken += bytes;
         Ok(Permit { gate: self, bytes })
     }
@@ -281,6 +289,29 @@ mod tests {
         fn done(&self, _row: &Row) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn simulations_wait_for_memory_that_others_use() {
+        fn check(needed: u64) -> Result<(), StudyError> {
+            if needed > 10 { Err(StudyError::Memory { needed_mib: needed, available_mib: 10 }) } else { Ok(()) }
+        }
+        let gate = Gate { check, ..Gate::default() };
+        assert!(gate.enter(11).is_err(), "no end of another simulation makes room for it");
+        let inside = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let _permit = gate.enter(4).unwrap();
+                        let others = inside.fetch_add(1, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        assert!(others < 2, "{others} others have 4 of 10 bytes each");
+                    }
+                });
+            }
+        });
     }
 
     #[test]
