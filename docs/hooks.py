@@ -76,7 +76,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return posixpath.relpath(uri_of(target), posixpath.dirname(page.file.src_uri) or ".")
 
     if page.file.src_uri == "reference/python.md":
-        markdown = with_other_names(markdown)
+        markdown = with_attributes(with_other_names(markdown))
     return markdown if page.file.src_uri.startswith("source/") else LINK.sub(moved, markdown)
 
 
@@ -91,6 +91,26 @@ def with_other_names(markdown: str) -> str:
     grouped = set(re.findall(r"^::: bimetal\.(\w+)$", markdown, re.MULTILINE))
     others = [name for name in names if name not in grouped and not name.startswith("_")]
     return markdown + ("\n## More\n" if others else "") + "".join(f"\n::: bimetal.{name}\n" for name in others)
+
+
+ATTRIBUTES_ALONE = """\
+    options:
+      members: []
+      show_docstring_description: false
+      show_root_heading: false
+      show_root_toc_entry: false
+      show_signature: false
+"""
+
+
+def with_attributes(markdown: str) -> str:
+    """Adds the attributes of the records that classes extend to these classes."""
+    sources = "".join(path.read_text() for path in sorted((ROOT / "python/bimetal").glob("_*.py")))
+    for name in re.findall(r"^class (\w+)\(_records\.\1\):", sources, re.MULTILINE):
+        record = f"\n::: bimetal._records.{name}\n{ATTRIBUTES_ALONE}"
+        entry = re.compile(rf"^::: bimetal\.{name}\n(?:    .*\n)*", re.MULTILINE)
+        markdown = entry.sub(lambda found, record=record: found[0] + record, markdown)
+    return markdown
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -162,6 +162,9 @@ def advise(
 ) -> Advice:
     """Find the cheapest device that is fast enough and lasts long enough for a trace. At least one goal is given.
 
+    The answer equals that of the command line. If no device meets all goals, ``recommended`` is ``None``, and
+    ``closest`` has the devices that miss the goals by the smallest factor. Ctrl-C ends the search.
+
     Parameters
     ----------
     trace
@@ -215,9 +218,6 @@ def advise(
         default those released within 6 years before the year of the prices.
     progress
         Called with the number of finished simulations and their maximum, from the threads that run them.
-
-    The answer equals that of the command line. If no device meets all goals, ``recommended`` is ``None``, and
-    ``closest`` has the devices that miss the goals by the smallest factor. Ctrl-C ends the search.
 
     """
     check_whole(SettingError, 1, 2**32 - 1, repeat=repeat, measure=measure, simulations=simulations, jobs=jobs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import types
 import typing
 from collections.abc import Mapping
@@ -76,6 +77,13 @@ def _write(value: Any) -> Any:
 @dataclasses.dataclass(frozen=True)
 class Record:
     """A part of a result."""
+
+    def __init_subclass__(cls) -> None:
+        """Add the attributes of an extended record to the documentation of its subclass, so that ``help`` has them."""
+        base, heading = cls.__mro__[1], "\n\nAttributes\n"
+        if base is not Record and cls.__doc__ and base.__doc__:
+            attributes = inspect.cleandoc(base.__doc__).partition(heading)[1:]
+            cls.__doc__ = inspect.cleandoc(cls.__doc__) + "".join(attributes)
 
     @classmethod
     def _from_dict(cls, value: Mapping[str, Any], where: str = "") -> Self:

@@ -185,6 +185,9 @@ def sweep(
 ) -> Sweep:
     """Run every point of a study.
 
+    A point that cannot run has a row with the reason, and the other points continue. Ctrl-C ends the sweep; workers
+    of a cluster finish the points that they have begun.
+
     Parameters
     ----------
     study
@@ -204,9 +207,6 @@ def sweep(
         Discard existing results.
     progress
         Called with the number of finished points and of all points; with ``threads`` from these threads.
-
-    A point that cannot run has a row with the reason, and the other points continue. Ctrl-C ends the sweep; workers
-    of a cluster finish the points that they have begun.
 
     """
     if engine not in ("threads", *CLUSTERS):

@@ -1,5 +1,7 @@
 """Every block of Python in the docs runs as printed; the blocks of a page run in order. Tables are up to date."""
 
+import dataclasses
+import inspect
 import json
 import re
 import runpy
@@ -10,10 +12,17 @@ import matplotlib.pyplot as plt
 import pytest
 from conftest import ROOT
 
+import bimetal
+from bimetal._record import Record
+
 mpl.use("Agg")
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def is_record(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, Record)
 
 
 def test_some_pages_have_blocks() -> None:
@@ -28,6 +37,14 @@ def test_every_block_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     for number, block in enumerate(BLOCK.findall(page.read_text())):
         exec(compile(block, f"{page.name}, block {number + 1}", "exec"), names)
     plt.close("all")
+
+
+@pytest.mark.parametrize("name", [name for name in bimetal.__all__ if is_record(getattr(bimetal, name))])
+def test_help_has_every_attribute_of_a_record(name: str) -> None:
+    record = getattr(bimetal, name)
+    attributes = (inspect.getdoc(record) or "").partition("\n\nAttributes\n----------\n")[2]
+    described = re.findall(r"^(\w+)\n    \S", attributes, re.MULTILINE)
+    assert described == [field.name for field in dataclasses.fields(record)]
 
 
 def test_experiments_are_those_of_the_reproduction() -> None:

@@ -159,23 +159,31 @@ fn lines(text: &str, width: usize) -> Vec<String> {
     broken(&text.replace('\n', " ").replace('`', "``"), width)
 }
 
-/// The documentation of a record: its first sentence, and the rest below it.
-fn documentation(schema: &Value) -> String {
+/// The description of a record: its first sentence, and the rest below it.
+fn description(schema: &Value) -> String {
     let lines = lines(schema["description"].as_str().unwrap_or_default(), WIDTH - 10);
     if let [line] = lines.as_slice() {
-        return format!("    \"\"\"{line}\"\"\"\n");
+        return format!("{line}\n");
     }
     let text = lines.join(" ");
     let (first, rest) = text.split_once(". ").unwrap_or_else(|| panic!("one sentence of more than a line: {text}"));
     let rest: String = broken(rest, WIDTH - 4).iter().map(|line| format!("    {line}\n")).collect();
-    format!("    \"\"\"{first}.\n\n{rest}    \"\"\"\n")
+    format!("{first}.\n\n{rest}")
+}
+
+/// The name of a field in Python, where some names are keywords.
+fn attribute(name: &str) -> String {
+    if ["from", "class", "def"].contains(&name) { format!("{name}_") } else { name.to_owned() }
+}
+
+/// A field in the documentation of its record.
+fn documented(name: &str, schema: &Value, root: &Value) -> String {
+    let meaning = lines(&meaning(schema, root), WIDTH - 8).into_iter().map(|line| format!("        {line}\n"));
+    format!("    {}\n{}", attribute(name), meaning.collect::<String>())
 }
 
 fn field(name: &str, schema: &Value, is_omitted: bool, root: &Value) -> String {
-    let comment: String =
-        lines(&meaning(schema, root), WIDTH - 7).iter().map(|line| format!("    #: {line}\n")).collect();
     let mut hint = hint(schema, root);
-    let attribute = if ["from", "class", "def"].contains(&name) { format!("{name}_") } else { name.to_owned() };
     let mut default = String::new();
     if is_omitted {
         let empty = if hint.starts_with("tuple") { "()" } else { "None" };
@@ -184,7 +192,7 @@ fn field(name: &str, schema: &Value, is_omitted: bool, root: &Value) -> String {
         }
         default = format!(" = dataclasses.field(default={empty}, metadata=OMITTED)");
     }
-    format!("{comment}    {attribute}: {hint}{default}\n")
+    format!("    {}: {hint}{default}\n", attribute(name))
 }
 
 /// A record. Optional fields, which are omitted if empty, come last.
@@ -193,8 +201,13 @@ fn record(name: &str, schema: &Value, root: &Value) -> String {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let omitted = properties.keys().map(String::as_str).filter(|name| !required.contains(name));
     let fields = required.iter().map(|&name| (name, false)).chain(omitted.map(|name| (name, true)));
+    let attributes: String = fields.clone().map(|(name, _)| documented(name, &properties[name], root)).collect();
     let fields: String = fields.map(|(name, is_omitted)| field(name, &properties[name], is_omitted, root)).collect();
-    format!("\n\n@dataclasses.dataclass(frozen=True)\nclass {name}(Record):\n{}\n{fields}", documentation(schema))
+    format!(
+        "\n\n@dataclasses.dataclass(frozen=True)\nclass {name}(Record):\n    \"\"\"{}\n    Attributes\n    ----------\n\
+         {attributes}\n    \"\"\"\n\n{fields}",
+        description(schema)
+    )
 }
 
 #[test]
