@@ -1,6 +1,7 @@
 //! The socket for clients, and its URI.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,12 @@ pub fn uri(address: &Address, export: &str, tls: bool) -> io::Result<String> {
             let path = std::path::absolute(path)?;
             format!("{scheme}+unix:///{export}?socket={}", percent_encoded(path.as_os_str().as_bytes()))
         }
-        Address::Tcp(address) => format!("{scheme}://{address}/{export}"),
+        Address::Tcp(address) => {
+            // At all addresses of this machine: certificates have names of machines.
+            let all = address.parse::<SocketAddr>().ok().filter(|address| address.ip().is_unspecified());
+            let host = all.map_or_else(|| address.clone(), |all| format!("localhost:{}", all.port()));
+            format!("{scheme}://{host}/{export}")
+        }
     })
 }
 
@@ -113,6 +119,9 @@ mod tests {
         assert_eq!(uri(&unix, "ü?", true).unwrap(), "nbds+unix:///%C3%BC%3F?socket=/run/a%20b/nbd.sock");
         let tcp = Address::Tcp("[::1]:10809".into());
         assert_eq!(uri(&tcp, "disk", false).unwrap(), "nbd://[::1]:10809/disk");
+        for all in ["0.0.0.0:10809", "[::]:10809"] {
+            assert_eq!(uri(&Address::Tcp(all.into()), "", true).unwrap(), "nbds://localhost:10809/");
+        }
         assert!(uri(&Address::Unix("s".into()), "", false).unwrap().starts_with("nbd+unix:///?socket=/"));
     }
 
