@@ -31,7 +31,7 @@ impl Finding {
             expected: expected.to_string(),
             measured: measured.to_string(),
             verdict: Verdict::of(held),
-            reason: if held { "as the paper has it".into() } else { "otherwise than the paper has it".into() },
+            reason: if held { "as expected".into() } else { "not as expected".into() },
             explanation: None,
             calibrated_explanation: None,
             is_fitted: false,

@@ -16,7 +16,7 @@ use bimetal_study::figure::{Axis, Plot, PlotKind, Series};
 pub(super) const WEAR_THRESHOLD: f64 = 16.0;
 
 /// Numbers of passes over the trace after which wear is evaluated.
-const PASSES: [u32; 4] = [3, 10, 30, 60];
+const PASSES: [u32; 3] = [3, 10, 30];
 
 /// A figure of a region's wear.
 fn wear(entry: &Entry, region: &str, figure: fn(&WearFigures) -> f64) -> f64 {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::effects::{SLACK, collecting_s, copying_s, erases, hit_rate};
 use super::response::{balanced_by_best, best};
 use super::sensitivity::{NORMAL_KIB, PERIODS_LOG2, UNITS_KIB};
-use super::{Balance, Case, Manner, PERIOD_LOG2, Sweep, balance, experiment, over_time, sweep};
+use super::{Balance, Case, Manner, PERIOD_LOG2, SPACES, Sweep, balance, balanced, experiment, over_time, sweep};
 use crate::claim::Kind;
 use crate::experiment::{ANY_TRACE, Experiment, ON_ANY_TRACE};
 use crate::finding::{Finding, lowest, rises};
@@ -109,7 +109,7 @@ fn fig6(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let mut findings: Vec<Finding> = findings.map(|finding| lab.judged(closed.replays(), finding)).into();
     const BY_TIME: &str = "the same by time stamps";
     findings.push(if lab.any_trace().is_some_and(|facts| facts.duration_s > 0.0) {
-        let by_time = balance(lab, &CASE, Manner::ByTime)?;
+        let by_time = balance(lab, &CASE, Manner::ByTime, &SPACES)?;
         lab.judged(by_time.replays(), near(BY_TIME, &by_time))
     } else {
         near(BY_TIME, &closed.balance).undecided("the trace has no time stamps")
@@ -159,7 +159,7 @@ fn fig13(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let (least, most) = over_time::sizes(lab, &CASE)?.late();
     let settled =
         Finding::at_most("OP-FCL's caches settle: share of the flash by which they still move", 0.2, most - least);
-    let balanced = balance(lab, &CASE, Manner::Closed)?.balanced;
+    let balanced = balanced(lab, &CASE)?;
     Ok(Drawn::of_claims("In the second half of the measured requests.", vec![lab.judged([&balanced], settled)]))
 }
 

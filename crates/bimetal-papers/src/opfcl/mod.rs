@@ -17,8 +17,9 @@ use std::sync::Arc;
 use bimetal_core::replay::Arrivals;
 
 use super::experiment::{Experiment, Source};
+use super::finding::lowest;
 use super::lab::Lab;
-use super::reading::{curve, level};
+use super::reading::{curve, level, response_ms};
 use super::{FigureSpec, PaperSpec};
 use bimetal_study::StudyError;
 use bimetal_study::compare::Entry;
@@ -205,10 +206,6 @@ static ALL: [&Case; 5] = [&ON_FINANCIAL, &ON_HOME, &ON_SEARCH, &ON_EXCHANGE, &ON
 /// Caching spaces of the sweep, in percent of the flash.
 const SPACES: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0, 97.0];
 
-/// The same where claims are about the minima alone: by time stamps, and in a second pass.
-const SPACES_BY_TIME: [f64; 7] = [50.0, 60.0, 70.0, 80.0, 85.0, 90.0, 95.0];
-const SPACES_SECOND_PASS: [f64; 6] = [40.0, 50.0, 60.0, 70.0, 85.0, 90.0];
-
 /// Requests in a period, as a power of two.
 const PERIOD_LOG2: u32 = 16;
 
@@ -260,25 +257,21 @@ fn period(lab: &Lab<'_>, case: &Case, log2: u32) -> u32 {
     1 << if lab.is_cut(case.source) { log2 - QUICK_LOG2 } else { log2 }
 }
 
-/// Caching spaces of a sweep.
-fn spaces(case: &Case, manner: Manner) -> &'static [f64] {
-    match manner {
-        Manner::ByTime if !case.source.is_any() => &SPACES_BY_TIME,
-        Manner::SecondPass => &SPACES_SECOND_PASS,
-        Manner::Closed | Manner::ByTime => &SPACES,
-    }
+/// A scheme with each of these caching spaces.
+fn with_spaces(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner, spaces: &[f64]) -> Vec<Experiment> {
+    let with_space = |percent| experiment(lab, case, scheme, manner).set("cache_percent", percent);
+    spaces.iter().map(with_space).collect()
 }
 
-/// A scheme with each of these caching spaces.
-fn with_spaces(lab: &Lab<'_>, case: &Case, scheme: &'static str, manner: Manner) -> Vec<Experiment> {
-    let with_space = |percent| experiment(lab, case, scheme, manner).set("cache_percent", percent);
-    spaces(case, manner).iter().map(with_space).collect()
+/// OP-FCL, one request after the other.
+fn balanced(lab: &Lab<'_>, case: &Case) -> Result<Arc<Entry>, StudyError> {
+    Ok(lab.run(&[experiment(lab, case, "opfcl", Manner::Closed)])?.remove(0))
 }
 
 /// FP-FCL by caching space.
 fn unified(lab: &Lab<'_>, case: &Case) -> Result<Vec<(f64, Arc<Entry>)>, StudyError> {
-    let entries = lab.run(&with_spaces(lab, case, "fpfcl", Manner::Closed))?;
-    Ok(spaces(case, Manner::Closed).iter().copied().zip(entries).collect())
+    let entries = lab.run(&with_spaces(lab, case, "fpfcl", Manner::Closed, &SPACES))?;
+    Ok(SPACES.into_iter().zip(entries).collect())
 }
 
 /// OP-FCL beside RW-FCL, which divides the cache as OP-FCL does but keeps its size.
@@ -289,12 +282,28 @@ struct Balance {
     balanced: Arc<Entry>,
 }
 
-fn balance(lab: &Lab<'_>, case: &Case, manner: Manner) -> Result<Balance, StudyError> {
+fn balance(lab: &Lab<'_>, case: &Case, manner: Manner, spaces: &[f64]) -> Result<Balance, StudyError> {
     let mut experiments = vec![experiment(lab, case, "opfcl", manner)];
-    experiments.extend(with_spaces(lab, case, "rwfcl", manner));
+    experiments.extend(with_spaces(lab, case, "rwfcl", manner, spaces));
     let mut divided = lab.run(&experiments)?;
     let balanced = divided.remove(0);
-    Ok(Balance { divided: spaces(case, manner).iter().copied().zip(divided).collect(), balanced })
+    Ok(Balance { divided: spaces.iter().copied().zip(divided).collect(), balanced })
+}
+
+/// The same around a minimum of RW-FCL's responses, for claims about the minimum alone. The search goes from `start` in the
+/// direction in which responses fall, one caching space after the other.
+fn balance_around_minimum(lab: &Lab<'_>, case: &Case, manner: Manner, start: f64) -> Result<Balance, StudyError> {
+    let start = SPACES.iter().position(|&space| space == start).unwrap_or_default();
+    let (mut first, mut last) = (start.saturating_sub(1), (start + 1).min(SPACES.len() - 1));
+    loop {
+        let spaces = &SPACES[first..=last];
+        let balance = balance(lab, case, manner, spaces)?;
+        match lowest(&curve(&balance.divided, response_ms)) {
+            Some(((space, _), _)) if space == SPACES[first] && first > 0 => first -= 1,
+            Some(((space, _), _)) if space == SPACES[last] && last + 1 < SPACES.len() => last += 1,
+            _ => return Ok(balance),
+        }
+    }
 }
 
 /// The three schemes on one workload, one request after the other.
@@ -305,7 +314,7 @@ struct Sweep {
 }
 
 fn sweep(lab: &Lab<'_>, case: &Case) -> Result<Sweep, StudyError> {
-    Ok(Sweep { unified: unified(lab, case)?, balance: balance(lab, case, Manner::Closed)? })
+    Ok(Sweep { unified: unified(lab, case)?, balance: balance(lab, case, Manner::Closed, &SPACES)? })
 }
 
 /// A figure by caching space, with OP-FCL as a constant level.

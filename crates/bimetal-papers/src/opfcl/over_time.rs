@@ -4,7 +4,7 @@ use super::super::Drawn;
 use super::super::finding::{Finding, row};
 use super::super::lab::Lab;
 use super::super::reading::{heights, level, mean, metric_over_time, range, second_half};
-use super::{Case, LARGE_SCALE, Manner, SMALL_SCALE, balance};
+use super::{Case, LARGE_SCALE, SMALL_SCALE, balanced};
 use bimetal_study::StudyError;
 use bimetal_study::figure::{Axis, Plot, PlotKind, Series, short};
 
@@ -17,7 +17,7 @@ pub(super) struct Sizes {
 }
 
 pub(super) fn sizes(lab: &Lab<'_>, case: &Case) -> Result<Sizes, StudyError> {
-    let balanced = balance(lab, case, Manner::Closed)?.balanced;
+    let balanced = balanced(lab, case)?;
     let over_time = |name| metric_over_time(&balanced, name);
     let cached = over_time("utilisation");
     let (clean, dirty) = (over_time("clean_mib"), over_time("dirty_mib"));
