@@ -41,16 +41,18 @@ fn pairs(rows: Vec<(&str, String)>) -> Listing {
     Listing { heads: Vec::new(), rows, text_columns: 2 }
 }
 
-fn share(value: Option<f64>) -> String {
+/// A share, or its absence.
+pub(crate) fn share(value: Option<f64>) -> String {
     value.map_or_else(|| NOTHING.to_owned(), percent)
 }
 
-fn size(bytes: u64) -> String {
+/// A number of bytes.
+pub(crate) fn size(bytes: u64) -> String {
     with_unit(SIZES, bytes as f64)
 }
 
 /// Requests by operation.
-pub fn requests(profile: &Profile) -> Listing {
+pub(crate) fn requests(profile: &Profile) -> Listing {
     let kinds = [("reads", &profile.reads), ("writes", &profile.writes), ("trims", &profile.trims)];
     let row = |(name, of): (&str, &OpProfile)| {
         let values =

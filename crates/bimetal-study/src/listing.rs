@@ -185,7 +185,7 @@ pub fn broken(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Texts as cells.
-pub fn owned(cells: &[&str]) -> Vec<String> {
+pub(crate) fn owned(cells: &[&str]) -> Vec<String> {
     cells.iter().map(|&cell| cell.to_owned()).collect()
 }
 

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use bimetal_core::replay::Arrivals;
 
 use super::experiment::{Experiment, Source};
-use super::finding::lowest;
 use super::lab::Lab;
 use super::reading::{curve, level, response_ms};
 use super::{FigureSpec, PaperSpec};
@@ -290,17 +289,16 @@ fn balance(lab: &Lab<'_>, case: &Case, manner: Manner, spaces: &[f64]) -> Result
     Ok(Balance { divided: spaces.iter().copied().zip(divided).collect(), balanced })
 }
 
-/// The same around a minimum of RW-FCL's responses, for claims about the minimum alone. The search goes from `start` in the
-/// direction in which responses fall, one caching space after the other.
-fn balance_around_minimum(lab: &Lab<'_>, case: &Case, manner: Manner, start: f64) -> Result<Balance, StudyError> {
-    let start = SPACES.iter().position(|&space| space == start).unwrap_or_default();
+/// The same around a minimum of RW-FCL's responses, for claims about the minimum alone. The search goes from the best caching
+/// space in `closed`, which has all of them, in the direction in which responses fall, one caching space after the other.
+fn balance_around_minimum(lab: &Lab<'_>, case: &Case, manner: Manner, closed: &Balance) -> Result<Balance, StudyError> {
+    let start = closed.best();
     let (mut first, mut last) = (start.saturating_sub(1), (start + 1).min(SPACES.len() - 1));
     loop {
-        let spaces = &SPACES[first..=last];
-        let balance = balance(lab, case, manner, spaces)?;
-        match lowest(&curve(&balance.divided, response_ms)) {
-            Some(((space, _), _)) if space == SPACES[first] && first > 0 => first -= 1,
-            Some(((space, _), _)) if space == SPACES[last] && last + 1 < SPACES.len() => last += 1,
+        let balance = balance(lab, case, manner, &SPACES[first..=last])?;
+        match first + balance.best() {
+            best if best == first && first > 0 => first -= 1,
+            best if best == last && last + 1 < SPACES.len() => last += 1,
             _ => return Ok(balance),
         }
     }
@@ -331,6 +329,12 @@ fn plot(title: &str, y: &str, curves: Vec<(&str, Vec<(f64, f64)>)>, balanced: f6
 }
 
 impl Balance {
+    /// Index of the caching space with which RW-FCL responds fastest.
+    fn best(&self) -> usize {
+        let responses: Vec<f64> = self.divided.iter().map(|(_, entry)| response_ms(entry)).collect();
+        (0..responses.len()).min_by(|&a, &b| responses[a].total_cmp(&responses[b])).unwrap_or_default()
+    }
+
     /// A figure by caching space, with OP-FCL as a constant level.
     fn plot(&self, title: &str, y: &str, figure: fn(&Entry) -> f64) -> Plot {
         plot(title, y, vec![("RW-FCL", curve(&self.divided, figure))], figure(&self.balanced))

@@ -24,8 +24,7 @@ pub(super) fn figure(
     findings: fn(&Responses) -> Vec<Finding>,
 ) -> Result<Drawn, StudyError> {
     let closed = sweep(lab, case)?;
-    let start = lowest(&curve(&closed.balance.divided, response_ms)).map_or(f64::NAN, |((space, _), _)| space);
-    let around_minimum = |manner| balance_around_minimum(lab, case, manner, start);
+    let around_minimum = |manner| balance_around_minimum(lab, case, manner, &closed.balance);
     let responses = Responses {
         by_time: around_minimum(Manner::ByTime)?,
         second_pass: match lab.stand_in() {

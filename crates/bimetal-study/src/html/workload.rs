@@ -7,10 +7,10 @@ use bimetal_core::request::SECTOR_BYTES;
 use super::Named;
 use super::page::Page;
 use super::table::Table;
-use crate::characteristics;
+use crate::characteristics::{self, share, size};
 use crate::figure::{Axis, Plot, PlotKind, Series};
 use crate::listing::Listing;
-use crate::number::{NOTHING, SIZES, TIMES, common_unit, percent, plain, significant, thousands, with_unit};
+use crate::number::{SIZES, TIMES, common_unit, percent, plain, significant, thousands, with_unit};
 
 /// The section's contents.
 pub(super) fn section(page: &mut Page, profile: &Profile) {
@@ -22,14 +22,6 @@ pub(super) fn section(page: &mut Page, profile: &Profile) {
     plots.push(footprint(profile));
     plots.extend(hit_rates(profile));
     page.plots(&plots);
-}
-
-fn size(bytes: u64) -> String {
-    with_unit(SIZES, bytes as f64)
-}
-
-fn share(value: Option<f64>) -> String {
-    value.map_or_else(|| NOTHING.to_owned(), percent)
 }
 
 fn facts(profile: &Profile) -> Table {
