@@ -4,7 +4,7 @@
 
 use bimetal_core::save::Table;
 
-use super::state::{Layout, Reader, Writer};
+use super::state::{Reader, Writer};
 
 /// A bit for each host sector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,8 +74,8 @@ impl Bitmap {
     ///
     /// # Errors
     /// It is not a bitmap of this number of sectors.
-    pub fn restore(&mut self, state: &mut Reader<'_>, layout: Layout) -> Result<(), String> {
-        state.table(&mut self.words, layout)
+    pub fn restore(&mut self, state: &mut Reader<'_>) -> Result<(), String> {
+        state.table(&mut self.words)
     }
 
     /// Memory in bytes.

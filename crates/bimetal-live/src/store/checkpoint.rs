@@ -28,8 +28,8 @@
 //! ```
 //!
 //! So the size of a checkpoint depends on the used part of its device. Checkpoints of format 5 have another head and
-//! all tables in full, one after the other. Those of format 4 and earlier have no head, and tables are in place within
-//! the state.
+//! all tables in full, one after the other. Those of format 4 and earlier are not read: every scheme had another version
+//! then.
 
 mod load;
 

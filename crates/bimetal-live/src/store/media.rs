@@ -35,7 +35,7 @@ use super::limits::FEW_BYTES;
 use super::places::Survey;
 use super::reading::{Misread, Reading};
 use super::region::{Leaving, Region, Spot};
-use super::state::{Layout, Reader, Writer, bounded};
+use super::state::{Reader, Writer, bounded};
 use moves::Move;
 use row::Row;
 
@@ -445,13 +445,13 @@ impl FileMedia {
     ///
     /// # Errors
     /// The state does not fit this device.
-    pub fn restore(&mut self, state: &mut Reader<'_>, layout: Layout) -> Result<(), String> {
+    pub fn restore(&mut self, state: &mut Reader<'_>) -> Result<(), String> {
         self.sequence = state.u64().and_then(bounded)?;
         self.now_ns = state.u64().and_then(bounded)?;
         self.media_errors = state.u64().and_then(bounded)?;
-        self.written.restore(state, layout)?;
+        self.written.restore(state)?;
         for region in &mut self.regions {
-            region.restore(state, layout)?;
+            region.restore(state)?;
         }
         self.host = save::restore(&self.host, state.section()?).map_err(|error| error.to_string())?;
         let HostCounts { reads, writes, trims, read_sectors, write_sectors } = self.host;

@@ -17,7 +17,7 @@ use super::bytes::Buffer;
 use super::frame::{FrameError, Layout, Place};
 use super::label::{FileRole, Label};
 use super::slots::Slots;
-use super::state::{self, Reader, Writer};
+use super::state::{Reader, Writer};
 use super::write_buffer::{FrameRun, WriteBuffer};
 
 /// Offset of the first slot.
@@ -459,10 +459,10 @@ impl Region {
     ///
     /// # Errors
     /// The state does not fit this region.
-    pub fn restore(&mut self, state: &mut Reader<'_>, layout: state::Layout) -> Result<(), String> {
-        self.slots = Slots::restore(state, layout, self.geometry.blocks)?;
-        state.table(&mut self.programmed, layout)?;
-        state.table(&mut self.births, layout)?;
+    pub fn restore(&mut self, state: &mut Reader<'_>) -> Result<(), String> {
+        self.slots = Slots::restore(state, self.geometry.blocks)?;
+        state.table(&mut self.programmed)?;
+        state.table(&mut self.births)?;
         let sound = |(block, &pages): (usize, &u32)| {
             pages <= self.geometry.pages_per_block && (pages > 0) == self.slots.of(block).is_some()
         };

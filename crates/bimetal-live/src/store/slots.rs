@@ -9,7 +9,7 @@ use std::io;
 
 use bimetal_core::save::Table;
 
-use super::state::{Layout, Reader, Writer};
+use super::state::{Reader, Writer};
 
 const NONE: u32 = u32::MAX;
 
@@ -172,9 +172,9 @@ impl Slots {
     ///
     /// # Errors
     /// The map is invalid.
-    pub fn restore(state: &mut Reader<'_>, layout: Layout, blocks: u32) -> Result<Self, String> {
+    pub fn restore(state: &mut Reader<'_>, blocks: u32) -> Result<Self, String> {
         let mut slots = Self::new(blocks);
-        state.table(&mut slots.of_block, layout)?;
+        state.table(&mut slots.of_block)?;
         state.list(&mut slots.free)?;
         state.list(&mut slots.parked)?;
         slots.punched = state.u32()?;

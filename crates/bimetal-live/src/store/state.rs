@@ -1,7 +1,7 @@
 //! Numbers and tables of a checkpoint: little-endian, each table preceded by its length.
 //!
 //! The large tables of a checkpoint are separate, after everything else, so that they can be written and read in
-//! pieces. In format 4 and earlier they are in place.
+//! pieces.
 
 use bimetal_core::save::{self, Save, Table, Word};
 
@@ -14,15 +14,6 @@ use super::limits::NUMBER_MAX;
 /// It is larger than any that can occur.
 pub fn bounded(number: u64) -> Result<u64, String> {
     if number <= NUMBER_MAX { Ok(number) } else { Err(format!("{number} is more than can have happened")) }
-}
-
-/// Place of the large tables in a checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// After everything else.
-    Apart,
-    /// In place.
-    Inline,
 }
 
 /// Appends data to a checkpoint.
@@ -107,17 +98,8 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// The data end early, or the length differs.
-    pub fn table<W: Word>(&mut self, table: &mut Table<W>, layout: Layout) -> Result<(), String> {
-        *table = match layout {
-            Layout::Apart => save::restore(table, self.section()?).map_err(|error| error.to_string())?,
-            Layout::Inline => {
-                let (length, expected) = (self.u64()?, table.len());
-                if length != expected as u64 {
-                    return Err(format!("a table has {length} entries instead of {expected}"));
-                }
-                self.take(length.saturating_mul(W::BYTES as u64))?.chunks_exact(W::BYTES).map(W::get).collect()
-            }
-        };
+    pub fn table<W: Word>(&mut self, table: &mut Table<W>) -> Result<(), String> {
+        *table = save::restore(table, self.section()?).map_err(|error| error.to_string())?;
         Ok(())
     }
 

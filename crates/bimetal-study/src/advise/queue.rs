@@ -121,8 +121,8 @@ impl Sample {
 struct Queues<'a> {
     service: &'a Service,
     free_at_us: Vec<f64>,
-    /// For each kind of stall and each die: the elapsed share of the distance to the next stall.
-    due: Vec<Vec<f64>>,
+    /// For each die, one after the other, and each kind of stall: the elapsed share of the distance to the next stall.
+    due: Vec<f64>,
     next_die: usize,
 }
 
@@ -130,27 +130,30 @@ impl<'a> Queues<'a> {
     fn new(service: &'a Service, dies: u32) -> Self {
         let dies = dies.max(1) as usize;
         // The stalls of the dies are spread over time.
-        let apart = || (0..dies).map(|die| (die as f64 + 0.5) / dies as f64).collect();
-        let due = service.stalls.iter().map(|_| apart()).collect();
+        let apart = |die: usize| (die as f64 + 0.5) / dies as f64;
+        let due = (0..dies).flat_map(|die| service.stalls.iter().map(move |_| apart(die))).collect();
         Self { service, free_at_us: vec![0.0; dies], due, next_die: 0 }
     }
 
-    /// The dies that take part in a request, starting from a die, each with its number of pages.
-    fn shared(first: usize, dies: usize, pages: u32) -> impl Iterator<Item = (usize, f64)> {
-        let (each, more) = (pages as usize / dies, pages as usize % dies);
-        let of = move |nth: usize| ((first + nth) % dies, (each + usize::from(nth < more)) as f64);
-        (0..dies.min(pages as usize)).map(of)
+    /// The dies that take part in a request, starting from a die, each with its number of pages. They go around without
+    /// a division for each die, because estimates take a third of the time of `advise`.
+    fn shared(first: usize, dies: usize, pages: usize) -> impl Iterator<Item = (usize, f64)> {
+        let (each, more) = if pages < dies { (0, pages) } else { (pages / dies, pages % dies) };
+        let around = (first..dies).chain(0..first).take(pages);
+        around.enumerate().map(move |(nth, die)| (die, (each + usize::from(nth < more)) as f64))
     }
 
     fn write(&mut self, visit: &Visit) -> f64 {
-        let dies = self.free_at_us.len();
+        let (dies, kinds) = (self.free_at_us.len(), self.service.stalls.len());
         let mut done_us = visit.at_us;
-        for (die, pages) in Self::shared(self.next_die, dies, visit.pages) {
+        for (die, pages) in Self::shared(self.next_die, dies, visit.pages as usize) {
             let mut busy_us = pages * self.service.write_us;
-            for (stall, due) in self.service.stalls.iter().zip(&mut self.due) {
-                due[die] += pages * stall.per_page;
-                busy_us += due[die].floor() * stall.us;
-                due[die] = due[die].fract();
+            for (stall, due) in self.service.stalls.iter().zip(&mut self.due[die * kinds..]) {
+                *due += pages * stall.per_page;
+                if *due >= 1.0 {
+                    busy_us += due.floor() * stall.us;
+                    *due = due.fract();
+                }
             }
             done_us = done_us.max(self.serve(die, visit.at_us, busy_us));
         }
@@ -162,7 +165,7 @@ impl<'a> Queues<'a> {
         let dies = self.free_at_us.len();
         let first = usize::try_from(visit.first_page % dies as u64).unwrap_or_default();
         let mut done_us = visit.at_us;
-        for (die, pages) in Self::shared(first, dies, visit.pages) {
+        for (die, pages) in Self::shared(first, dies, visit.pages as usize) {
             done_us = done_us.max(self.serve(die, visit.at_us, pages * self.service.read_us));
         }
         done_us

@@ -64,7 +64,7 @@ fn of_header(
         Some(columns) => columns.by_name(unit, |name| header.iter().position(|other| other.eq_ignore_ascii_case(name))),
         None => Mapping::of(header.iter().map(|name| roles::role(name)).zip(0..), unit),
     };
-    mapping.map_err(|what| format!("{what}, in the header `{}`", header.join(",").escape_debug()))
+    mapping.map_err(|what| format!("in the header `{}` {what}", header.join(",").escape_debug()))
 }
 
 /// The hint for a header that says too little. It has the form by name, because by position a user would repeat units
@@ -161,7 +161,7 @@ mod tests {
         let error = read("issued_ms;rw;lba_512;len_kb\n0.978;W;289208;4\n", "").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "t: line 1: there is no column `offset`, in the header `issued_ms,rw,lba_512,len_kb`; hint: name its columns and their units \
+            "t: line 1: in the header `issued_ms,rw,lba_512,len_kb` there is no column `offset`; hint: name its columns and their units \
              with `--columns`, such as `time=NAME:ms,op=NAME,offset=NAME:sectors,size=NAME:kib`"
         );
         for no_table in ["a,b,c\n", "a,b,c\nd,e,f\n", "a,b\n1,2\n", "a,b,c\n1,2\n"] {
@@ -190,15 +190,15 @@ mod tests {
             (
                 "timestamp,op,offset,size\n1,r,0,512\n",
                 "",
-                "the unit of the times is not known: name it with `--time-unit`",
+                "in the header `timestamp,op,offset,size` the unit of the times is not known: name it with `--time-unit`",
             ),
             (
                 "time_ms,op,block,size\n1,r,0,512\n",
                 "",
-                "there is no column `offset`, in the header `time_ms,op,block,size`",
+                "in the header `time_ms,op,block,size` there is no column `offset`",
             ),
             ("1,r,0,512\n", "op=rw,offset=o,size=s", "the columns have names and the file has no header"),
-            ("rw,o,s\nr,0,512\n", "op=rw,offset=o,size=len", "there is no `len`, in the header `rw,o,s`"),
+            ("rw,o,s\nr,0,512\n", "op=rw,offset=o,size=len", "in the header `rw,o,s` there is no `len`"),
         ] {
             let options = Options { format: Some(&FORMAT), columns: None, ..Options::default() };
             let columns = (!columns.is_empty()).then(|| columns.parse().unwrap());

@@ -16,7 +16,7 @@ use crate::store::error::{InFile, StoreError};
 use crate::store::files::Files;
 use crate::store::media::FileMedia;
 use crate::store::names::CHECKPOINTS;
-use crate::store::state::{Layout, Reader, bounded};
+use crate::store::state::{Reader, bounded};
 use crate::store::superblock::{CheckpointRef, Superblock};
 
 /// Head of a checkpoint of format 5.
@@ -46,20 +46,19 @@ pub fn load(
     }
     let stored =
         Stored { file: Arc::clone(file), seed: superblock.seed(), bytes: checkpoint.bytes, sum: checkpoint.sum };
-    // Checkpoints without a head begin with the number of events, which cannot be this large.
     let magic = stored.read(4, 4).map(|bytes| u32_at(&bytes, 0)).map_err(damaged)?;
     let restored = match magic {
         MAGIC => stored.load(resolved, media),
         OLD_MAGIC => stored.load_rows(resolved, media),
-        _ => stored.load_inline(resolved, media),
+        _ => Err("it has no head; only formats before 5 have none".into()),
     };
     restored.map_err(damaged)
 }
 
-fn restore(state: &[u8], layout: Layout, resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
+fn restore(state: &[u8], resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
     let mut state = Reader(state);
     let event = state.u64().and_then(bounded)?;
-    media.restore(&mut state, layout)?;
+    media.restore(&mut state)?;
     let scheme = state.section()?;
     state.end()?;
     let (device, shape) = (&resolved.device, &resolved.shape);
@@ -105,7 +104,7 @@ impl Stored {
         let end = directory_at;
         let tables =
             Tables { stored: self, directory, next: 0, end, ahead: Vec::new(), ahead_at: 0, alone: Vec::new() };
-        save::read_image(Box::new(tables), true, || restore(&state, Layout::Apart, resolved, media))
+        save::read_image(Box::new(tables), true, || restore(&state, resolved, media))
     }
 
     /// Loads a checkpoint of format 5: all tables are complete, one after the other.
@@ -116,14 +115,8 @@ impl Stored {
         let sum = Rc::new(Cell::new(crc32c_append(crc32c_append(self.seed, &head), &state)));
         let (at, expected) = ((OLD_HEAD_BYTES + state.len()) as u64, self.sum);
         let rows = Rows { stored: self, at, sum: Rc::clone(&sum), row: Vec::new() };
-        let restored = save::read_image(Box::new(rows), false, || restore(&state, Layout::Apart, resolved, media))?;
+        let restored = save::read_image(Box::new(rows), false, || restore(&state, resolved, media))?;
         check_sum(sum.get(), expected).map(|()| restored)
-    }
-
-    /// Loads a checkpoint of format 4 or earlier, which is in one piece.
-    fn load_inline(self, resolved: &Resolved, media: &mut FileMedia) -> Result<Restored, String> {
-        let state = self.read_sound(0, self.bytes, self.sum)?;
-        restore(&state, Layout::Inline, resolved, media)
     }
 }
 
