@@ -220,7 +220,7 @@ fn stores_that_were_made_before_are_read() {
     assert!(total < 300 << 10, "{total} bytes of fixtures are too many");
 }
 
-/// First format in which a closed store has a map.
+/// First format whose fixtures have a map if they were closed.
 const FORMAT_WITH_MAP: u32 = 4;
 
 /// Checks a store of an earlier version of a scheme: it is refused. If it was closed, it is read by its map. If there

@@ -50,7 +50,7 @@ pub fn load(
     let restored = match magic {
         MAGIC => stored.load(resolved, media),
         OLD_MAGIC => stored.load_rows(resolved, media),
-        _ => Err("it has no head; only formats before 5 have none".into()),
+        _ => Err("it does not begin with the head of a checkpoint".into()),
     };
     restored.map_err(damaged)
 }
