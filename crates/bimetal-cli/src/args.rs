@@ -6,7 +6,10 @@ mod live;
 mod sweep;
 mod trace;
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 pub use advise::AdviseArgs;
 use bimetal_core::profile::CurvePlan;
@@ -123,7 +126,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Device options")]
     pub set: Vec<(String, String)>,
     /// Seed of the pseudo-random numbers of the device
-    #[arg(long, value_name = "N", help_heading = "Device options", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole(0..=u64::MAX), help_heading = "Device options", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Data on the device before the trace: `device` writes every logical unit, `trace` only the 64-KiB extents that
     /// the trace reads or writes, in order, in requests of up to 1 MiB; with `none` all blocks are erased
@@ -145,7 +148,7 @@ pub struct RunArgs {
         long,
         value_name = "N",
         default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..),
+        value_parser = whole(1..=u32::MAX),
         allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
@@ -154,7 +157,7 @@ pub struct RunArgs {
     #[arg(
         long,
         value_name = "M",
-        value_parser = clap::value_parser!(u32).range(1..),
+        value_parser = whole(1..=u32::MAX),
         allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
@@ -226,7 +229,7 @@ pub struct CompareArgs {
     #[arg(
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u16).range(1..),
+        value_parser = whole(1..=u16::MAX),
         allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
@@ -236,7 +239,7 @@ pub struct CompareArgs {
     #[arg(
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u8).range(2..=100),
+        value_parser = whole::<u8>(2..=100),
         allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
@@ -268,7 +271,7 @@ pub struct ReplayArgs {
     #[arg(
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u32).range(0..=100_000),
+        value_parser = whole::<u32>(0..=100_000),
         allow_negative_numbers = true,
         help_heading = "Replay options"
     )]
@@ -285,7 +288,7 @@ pub struct ProfileArgs {
         long,
         value_name = "N",
         default_value_t = CurvePlan::default().points,
-        value_parser = clap::value_parser!(u32).range(0..=1000),
+        value_parser = whole::<u32>(0..=1000),
         allow_negative_numbers = true,
         help_heading = "Hit-rate options"
     )]
@@ -347,7 +350,7 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     /// Seed of the pseudo-random numbers
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX), allow_negative_numbers = true)]
     pub seed: u64,
     #[command(flatten)]
     pub options: TraceOptions,
@@ -385,7 +388,7 @@ pub struct PaperArgs {
     #[arg(
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u16).range(1..),
+        value_parser = whole(1..=u16::MAX),
         allow_negative_numbers = true
     )]
     pub jobs: Option<u16>,
@@ -415,7 +418,7 @@ pub struct DrivesArgs {
     #[arg(
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u16).range(1..),
+        value_parser = whole(1..=u16::MAX),
         allow_negative_numbers = true
     )]
     pub jobs: Option<u16>,
@@ -455,6 +458,16 @@ pub enum Listed {
     Formats,
     Workloads,
     Papers,
+}
+
+/// Parser of a whole number in this range.
+fn whole<T: FromStr + PartialOrd + Display + Clone + Send + Sync>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("not a whole number from {} to {}", range.start(), range.end()))
+    }
 }
 
 fn sampling_rate(text: &str) -> Result<f64, String> {

@@ -50,11 +50,11 @@ pub fn write(trace: &Trace, path: &Path, target: &TargetArgs) -> Result<(), Fail
         output::write_file(path, &bytes)?;
         path.display().to_string()
     };
-    let requests = crate::number::thousands(trace.requests.len() as u64);
+    let requests = crate::number::counted(trace.requests.len() as u64, "request");
     let size = crate::number::with_unit(crate::number::SIZES, bytes.len() as f64);
     if let Some(warning) = writer.warning(trace) {
         warn(&warning);
     }
-    crate::inform(&format!("{requests} requests written to {shown} as `{}` ({size})", writer.format));
+    crate::inform(&format!("{requests} written to {shown} as `{}` ({size})", writer.format));
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::files::Files;
 use crate::progress::PaperBar;
 use crate::table::{Align, Grid, bold, broken, indented, plain, remark, right_aligned, width};
 use crate::{output, setup, warn};
-use bimetal_study::number::NOTHING;
+use bimetal_study::number::{NOTHING, counted};
 
 /// Runs the command.
 pub fn run(args: &PaperArgs) -> Result<(), Failure> {
@@ -71,8 +71,7 @@ fn text(reproduction: &Reproduction, with_figures: bool) -> String {
 /// The settings of the user, and where they applied.
 fn settings(settings: &[Applied]) -> String {
     let line = |Applied { variation, replays }: &Applied| {
-        let replays = if *replays == 1 { "1 replay".to_owned() } else { format!("{replays} replays") };
-        remark(&format!("{variation} in {replays}"))
+        remark(&format!("{variation} in {}", counted(*replays as u64, "replay")))
     };
     settings.iter().map(line).collect()
 }

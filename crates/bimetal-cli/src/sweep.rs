@@ -18,7 +18,7 @@ use bimetal_study::sweep::{label, schedule};
 use crate::args::SweepArgs;
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::number::{IN_BURSTS, LIVES, TIMES, common_unit, dollars, significant, thousands};
+use crate::number::{IN_BURSTS, LIVES, TIMES, common_unit, counted, dollars, significant, thousands};
 use crate::progress::SweepBar;
 use crate::table::{bold, plain, remark, right_aligned};
 use crate::{output, warn};
@@ -122,7 +122,7 @@ fn warn_of(rows: &[Row]) {
 }
 
 fn points(count: usize) -> String {
-    format!("{} point{}", thousands(count as u64), if count == 1 { "" } else { "s" })
+    counted(count as u64, "point")
 }
 
 /// The points of a study.

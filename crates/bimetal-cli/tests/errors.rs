@@ -75,6 +75,9 @@ fn values_out_of_range_are_wrong_usage() {
     ] {
         bench.fail(&["compare", arguments[0], arguments[1]], 2, &[arguments[0].trim_start_matches("--")]);
     }
+    bench.fail(&["compare", "--limit", "x"], 2, &["`x`", "--limit", "not a whole number from 1 to"]);
+    bench.fail(&["compare", "--jobs", "65536"], 2, &["`65536`", "from 1 to 65535"]);
+    bench.fail(&["compare", "--seed", "1.5"], 2, &["`1.5`", "from 0 to"]);
     bench.fail(&["advise", "--load", "3y"], 2, &["`3y`", "the trace's speed such as `2x`"]);
     for rate in ["0", "-0.1", "1.5", "nan", "all"] {
         bench.fail(&["profile", "--sample", rate], 2, &["--sample", "above 0", "`exact`"]);

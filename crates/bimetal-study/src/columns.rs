@@ -4,6 +4,7 @@ use bimetal_core::request::{Op, Request, SECTOR_BYTES};
 use bimetal_core::trace::Trace;
 
 use crate::generate::collected;
+use crate::number::counted;
 
 /// Format name in results whose requests come from columns.
 pub const FORMAT: &str = "columns";
@@ -83,8 +84,7 @@ pub fn trace(name: &str, columns: &Columns<'_>) -> Result<Trace, ColumnError> {
     let mut trace = collected(name, FORMAT, requests);
     trace.origin_ns = first_ns;
     if late > 0 {
-        let rows = if late == 1 { "row" } else { "rows" };
-        trace.warnings.push(format!("{late} {rows} out of time order: sorted by arrival"));
+        trace.warnings.push(format!("{} out of time order: sorted by arrival", counted(late as u64, "row")));
     }
     Ok(trace)
 }

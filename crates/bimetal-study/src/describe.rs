@@ -8,21 +8,21 @@ use bimetal_core::report::TraceFacts;
 
 use crate::arrivals;
 use crate::compare::{Comparison, DiskFacts, Entry, RegionFacts};
-use crate::number::{SIZES, TIMES, percent, significant, thousands, with_unit};
+use crate::number::{SIZES, TIMES, counted, percent, significant, thousands, with_unit};
 
 /// About the trace.
 pub fn trace(facts: &TraceFacts) -> Vec<String> {
     let mut kinds = vec![
-        format!("{} reads ({})", thousands(facts.reads), with_unit(SIZES, facts.read_bytes as f64)),
-        format!("{} writes ({})", thousands(facts.writes), with_unit(SIZES, facts.write_bytes as f64)),
+        format!("{} ({})", counted(facts.reads, "read"), with_unit(SIZES, facts.read_bytes as f64)),
+        format!("{} ({})", counted(facts.writes, "write"), with_unit(SIZES, facts.write_bytes as f64)),
     ];
     if facts.trims > 0 {
-        kinds.push(format!("{} trims", thousands(facts.trims)));
+        kinds.push(counted(facts.trims, "trim"));
     }
     let (touched, duration) =
         (with_unit(SIZES, facts.footprint_bytes as f64), with_unit(TIMES, facts.duration_s * 1e6));
     vec![
-        format!("{} requests: {}", thousands(facts.requests), kinds.join(", ")),
+        format!("{}: {}", counted(facts.requests, "request"), kinds.join(", ")),
         format!("{touched} touched, recorded over {duration}"),
     ]
 }

@@ -27,6 +27,11 @@ pub fn thousands(count: u64) -> String {
     text
 }
 
+/// A number of things: `1 read`, `1,234 reads`.
+pub fn counted(count: u64, thing: &str) -> String {
+    format!("{} {thing}{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
 /// Three or more significant digits: `0.123`, `1.23`, `12.3`, `1,234`.
 pub fn significant(value: f64) -> String {
     match value.abs() {
@@ -140,6 +145,12 @@ pub fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_not_a_plural() {
+        let shown = [0, 1, 1234].map(|count| counted(count, "read"));
+        assert_eq!(shown, ["0 reads", "1 read", "1,234 reads"]);
+    }
 
     #[test]
     fn numbers_are_grouped_and_short() {

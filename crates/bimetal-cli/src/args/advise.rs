@@ -9,7 +9,7 @@ use bimetal_study::advise::offered::OfferedLoad;
 use bimetal_study::arrivals;
 use clap::Args;
 
-use super::{HtmlArgs, JsonArgs, TraceArgs};
+use super::{HtmlArgs, JsonArgs, TraceArgs, whole};
 
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
@@ -64,16 +64,16 @@ pub struct AdviseArgs {
     )]
     pub arrivals: Option<Arrivals>,
     /// Replay the trace N times; by default, a device is overwritten once before the measurement and once during it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX), help_heading = "Replay options")]
     pub repeat: Option<u32>,
     /// Measure only the last M passes; by default the second half
-    #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
+    #[arg(long, value_name = "M", value_parser = whole(1..=u32::MAX), help_heading = "Replay options")]
     pub measure: Option<u32>,
     /// Maximum number of simulations; by default a fifth of the candidate devices, from 20 to 80
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Replay options")]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX), help_heading = "Replay options")]
     pub simulations: Option<u32>,
     /// Number of threads; by default one for each processor. At most 2 devices are simulated at once
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Replay options")]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u16::MAX), help_heading = "Replay options")]
     pub jobs: Option<u16>,
     #[command(flatten)]
     pub json: JsonArgs,

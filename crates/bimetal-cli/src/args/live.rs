@@ -8,7 +8,7 @@ use bimetal_live::nbd::{Address, EXPORT_NAME_BYTES_MAX, MEMORY_BYTES_MIN};
 use bimetal_live::ublk::Number;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{JsonArgs, setting};
+use super::{JsonArgs, setting, whole};
 
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
@@ -108,22 +108,22 @@ pub struct ServeArgs {
     #[arg(long, value_name = "NAME", default_value = "", value_parser = export_name)]
     pub export: String,
     /// Maximum number of connected clients
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole(1..=u16::MAX))]
     pub connections: u16,
     /// Maximum number of connected clients from one TCP address; by default half of `--connections`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u16::MAX))]
     pub connections_per_address: Option<u16>,
     /// Memory for all connections together, 96MiB at least
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
     pub memory: ByteSize,
     /// Disconnect a client that sends no request for this time; 0 never disconnects
-    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = whole_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = whole(0..=u32::MAX))]
     pub idle_timeout: u32,
     /// Read and write the files past the page cache (`O_DIRECT`)
     #[arg(long)]
     pub direct: bool,
     /// Poll the socket of a busy client for this time before sleeping; 0 never polls
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 100)]
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 100, value_parser = whole(0..=u32::MAX))]
     pub poll: u32,
     /// Delay each reply until the modelled device would have completed the request; with FACTOR, the modelled times are
     /// multiplied by FACTOR
@@ -268,7 +268,7 @@ pub struct MeasureArgs {
     #[arg(long, value_name = "NAME", default_value = "pagemap")]
     pub scheme: String,
     /// Rounds in which servers take turns
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=u16::MAX))]
     pub rounds: u16,
     /// Seconds of each measurement
     #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
@@ -312,10 +312,6 @@ fn memory(text: &str) -> Result<ByteSize, String> {
         return Err("connections need at least 96MiB".into());
     }
     Ok(size)
-}
-
-fn whole_seconds(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "a whole number of seconds, such as 86400".to_owned())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

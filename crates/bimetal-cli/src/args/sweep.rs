@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{HtmlArgs, JsonArgs};
+use super::{HtmlArgs, JsonArgs, whole};
 
 #[derive(Debug, Args)]
 pub struct SweepArgs {
@@ -12,7 +12,7 @@ pub struct SweepArgs {
     #[arg(value_name = "STUDY")]
     pub study: PathBuf,
     /// How many points run at once; by default as many as there are processors
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u16::MAX), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
     /// Save each row to this file when it is done, and reuse the rows that the file has: an interrupted sweep
     /// continues. By default the path of the study file with the extension `.results.jsonl`

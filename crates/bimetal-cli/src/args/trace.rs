@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use bimetal_core::trace::{self, Action, Columns, Format, Objects, TimeUnit};
 use clap::Args;
 
+use super::whole;
+
 /// Trace files.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
@@ -42,10 +44,10 @@ pub struct TraceOptions {
     #[arg(long)]
     pub action: Option<Action>,
     /// Take only these volumes of the trace (ASU, disk, LUN or volume numbers), laid end to end
-    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    #[arg(long, value_name = "ID,...", value_delimiter = ',', value_parser = whole(0..=u64::MAX))]
     pub volumes: Option<Vec<u64>>,
     /// Take only the first N requests
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX), allow_negative_numbers = true)]
     pub limit: Option<u64>,
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bimetal_live::store::{CheckReport, Directory, Parts, Rescued, check, image, rescue};
-use bimetal_study::number::thousands;
+use bimetal_study::number::{counted, thousands};
 
 use crate::args::CheckArgs;
 use crate::checked::{Checked, Rescue, SectorRun};
@@ -56,11 +56,6 @@ fn checked(args: &CheckArgs) -> Result<(), Failure> {
     )))
 }
 
-/// A number of commits in words.
-pub(super) fn commits(number: u64) -> String {
-    format!("{} commit{}", thousands(number), if number == 1 { "" } else { "s" })
-}
-
 fn text(store: &Path, report: &CheckReport) -> String {
     let mut text = String::new();
     for finding in &report.findings {
@@ -77,17 +72,20 @@ fn text(store: &Path, report: &CheckReport) -> String {
         text.push_str(&format!("  and {more} more runs of sectors: `--json` lists all\n"));
     }
     if report.recovery.batches > 0 {
-        text.push_str(&format!("  it was not closed: the next start replays {}\n", commits(report.recovery.batches)));
+        text.push_str(&format!(
+            "  it was not closed: the next start replays {}\n",
+            counted(report.recovery.batches, "commit")
+        ));
     }
     let damaged = report.pages_damaged + report.disk_sectors_damaged;
     let verdict = if report.is_sound() { "sound".to_owned() } else { format!("{} damaged", thousands(damaged)) };
     let disk = if report.disk_sectors > 0 {
-        format!(", {} sectors of the home disk", thousands(report.disk_sectors))
+        format!(", {} of the home disk", counted(report.disk_sectors, "sector"))
     } else {
         String::new()
     };
-    let (pages, sectors) = (thousands(report.pages), thousands(report.sectors));
-    text + &format!("{}: {verdict}; read {pages} pages{disk} and {sectors} sectors of the host\n", store.display())
+    let (pages, sectors) = (counted(report.pages, "page"), counted(report.sectors, "sector"));
+    text + &format!("{}: {verdict}; read {pages}{disk} and {sectors} of the host\n", store.display())
 }
 
 fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
@@ -120,6 +118,6 @@ fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
             None => "the state of the store".to_owned(),
             Some(refusal) => format!("the newest data found in {} sound pages, because {refusal}", thousands(pages.1)),
         };
-        format!("{}: {} sectors: {what}\n", path.display(), thousands(*sectors))
+        format!("{}: {}: {what}\n", path.display(), counted(*sectors, "sector"))
     })
 }

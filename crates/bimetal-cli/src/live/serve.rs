@@ -12,7 +12,7 @@ use bimetal_live::nbd::{Address, ListenError, Options, Remote, TlsServer};
 use bimetal_live::runtime::{Listen, ServeError, Service, ServiceSettings, raise_open_files, systemd};
 use bimetal_live::store::{Directory, OpenOptions, Recovery, Store};
 use bimetal_live::ublk::{self, AttachError};
-use bimetal_study::number::thousands;
+use bimetal_study::number::counted;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::stat;
@@ -200,6 +200,6 @@ fn recovered(recovery: &Recovery) -> String {
     if recovery.was_closed {
         return format!("opened in {milliseconds:.0} ms: the store was closed properly");
     }
-    let (batches, events) = (thousands(recovery.batches), thousands(recovery.events));
-    format!("recovered in {milliseconds:.0} ms: {events} events of {batches} commits replayed")
+    let (batches, events) = (counted(recovery.batches, "commit"), counted(recovery.events, "event"));
+    format!("recovered in {milliseconds:.0} ms: {events} of {batches} replayed")
 }

@@ -9,9 +9,8 @@ use bimetal_live::health::Health;
 use bimetal_live::runtime::STAT_SOCKET;
 use bimetal_live::store::{Directory, OpenOptions, Store};
 use bimetal_study::listing;
-use bimetal_study::number::{NOTHING, SIZES, TIMES, plain, significant, thousands, with_unit};
+use bimetal_study::number::{NOTHING, SIZES, TIMES, counted, plain, significant, thousands, with_unit};
 
-use super::check::commits;
 use crate::args::StatArgs;
 use crate::failure::Failure;
 use crate::figures::listed;
@@ -37,7 +36,7 @@ fn answer_of(args: &StatArgs, question: &str) -> Result<String, Failure> {
     let store = store.map_err(|error| Failure::store(&args.store, error))?;
     let replayed = store.recovery().batches;
     if replayed > 0 {
-        inform(&format!("the store was not closed: the next start replays {}", commits(replayed)));
+        inform(&format!("the store was not closed: the next start replays {}", counted(replayed, "commit")));
     }
     answer(&Health::of(&store), question)
 }
@@ -61,11 +60,11 @@ fn text(health: &Health) -> String {
         ("capacity", format!("{}, {} of it with data", size(health.capacity_bytes), size(health.data_bytes))),
         (
             "host has read",
-            format!("{} in {} requests", size(health.host_read_bytes), thousands(smart.host_read_commands)),
+            format!("{} in {}", size(health.host_read_bytes), counted(smart.host_read_commands, "request")),
         ),
         (
             "host has written",
-            format!("{} in {} requests", size(health.host_write_bytes), thousands(smart.host_write_commands)),
+            format!("{} in {}", size(health.host_write_bytes), counted(smart.host_write_commands, "request")),
         ),
         (
             "write amplification",
@@ -78,8 +77,8 @@ fn text(health: &Health) -> String {
         (
             "opened",
             format!(
-                "{} times, {} not closed cleanly",
-                thousands(smart.power_cycles),
+                "{}, {} not closed cleanly",
+                counted(smart.power_cycles, "time"),
                 thousands(smart.unsafe_shutdowns)
             ),
         ),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::measure::{Curve, measure};
 use super::review::{Review, Role, reviews};
 use super::verdict::{Assessment, Compared, compare};
-use crate::number::plain;
+use crate::number::{counted, plain};
 use crate::{StudyError, memory};
 
 /// The JSON output of `bimetal drives`.
@@ -154,8 +154,8 @@ fn construction(device: &Device) -> Result<String, DeviceError> {
     let resolved = device.resolve()?;
     let mut parts = vec![format!("{} GB", plain(device.logical.0 as f64 / 1e9))];
     parts.extend(resolved.regions.iter().map(|region| {
-        let count = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-        let (dies, channels) = (count(region.geometry.dies, "die"), count(region.channels, "channel"));
+        let dies = counted(region.geometry.dies.into(), "die");
+        let channels = counted(region.channels.into(), "channel");
         let cell = region.chip.cell.name().to_uppercase();
         format!("{dies} of {cell} ({}) on {channels}", region.chip.name)
     }));
