@@ -18,6 +18,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use bimetal_core::toml_file;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use toml::{Table, Value};
@@ -130,7 +131,7 @@ fn file() -> Result<Option<(PathBuf, String)>, Failure> {
 
 /// The options of the file for a command, without those on the command line.
 fn options(program: &Command, command: &Command, text: &str, given: &[OsString]) -> Result<Vec<String>, String> {
-    let tables: Table = toml::from_str(text).map_err(|error| error.to_string())?;
+    let tables: Table = toml_file::parse(text).map_err(|error| error.to_string())?;
     if let Some(unknown) = tables.keys().find(|name| !is_command(program, name)) {
         return Err(format!("`{unknown}` is no command; name each table after a command, as `[compare]`"));
     }

@@ -102,7 +102,7 @@ pub fn device(name: &str) -> Result<Device, Failure> {
         .map_err(|error| Failure::failed(format!("{name}: the device file cannot be read: {error}")))?;
     match Device::from_toml(&text) {
         Ok(device) => Ok(device),
-        Err(error @ DeviceError::Syntax { .. }) => Err(Failure::failed(format!("{name}: {error}"))),
+        Err(error @ DeviceError::File(_)) => Err(Failure::failed(format!("{name}: {error}"))),
         Err(error) => Err(error.into()),
     }
 }

@@ -193,7 +193,7 @@ fn options_that_are_always_wanted_come_from_a_file() {
         ("[list]\njson = [\"a\", \"b\"]\n", &["list", "chips"], "`json` takes one value"),
         ("[compare]\ndetails = 1\n", &["compare"], "`details` is `true` or `false`"),
         ("compare = 1\n", &["compare"], "has to be a table"),
-        ("[compare\n", &["compare"], "config.toml"),
+        ("[compare\n", &["compare"], "config.toml: line 1: this is not TOML"),
     ] {
         let (status, _, said) = run(config, arguments);
         assert!(status == Some(2) && said.contains(expected) && said.lines().count() == 1, "{config}: {said}");

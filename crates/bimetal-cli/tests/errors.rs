@@ -15,6 +15,8 @@ fn unknown_names_list_those_there_are() {
     bench.fail(&["replay", "--scheme", "nosuch"], 2, &["`nosuch`", "pagemap, "]);
     bench.fail(&["replay"], 2, &["--scheme", "pagemap, "]);
     bench.fail(&["replay", "--scheme", "all"], 2, &["compare"]);
+    let trace = bench.small_trace(100);
+    bench.fail(&["sweep", &trace], 1, &[&trace, "line 1", "this is not TOML"]);
     bench.fail(&["compare", "--device", "nosuch"], 2, &["`nosuch`", "chang-c3", "device file"]);
     bench.fail(&["compare", "--format", "nosuch", "x"], 2, &["`nosuch`", "`spc`"]);
     bench.fail(&["list", "schemes", "nosuch"], 2, &["`nosuch`", "pagemap, "]);

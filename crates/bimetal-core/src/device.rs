@@ -58,6 +58,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::controller;
 use crate::media::Faults;
 use crate::scheme::BuildError;
+use crate::toml_file::{self, TomlFileError};
 use crate::units::ByteSize;
 
 pub use fit::{AUTO, BARE_DIES, Template};
@@ -228,13 +229,8 @@ impl<'de> Deserialize<'de> for Capacity {
 #[non_exhaustive]
 pub enum DeviceError {
     /// The file is not TOML, or has a wrong field.
-    #[error("line {line}: {what}")]
-    Syntax {
-        /// Line in the file, from 1.
-        line: usize,
-        /// What is wrong.
-        what: String,
-    },
+    #[error(transparent)]
+    File(#[from] TomlFileError),
     /// An invalid field.
     #[error("device `{device}`, `{field}`: {what}")]
     Field {
@@ -274,11 +270,7 @@ impl Device {
     /// # Errors
     /// Text that is not TOML, and unknown or missing fields.
     pub fn from_toml(text: &str) -> Result<Self, DeviceError> {
-        toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = 1 + text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
-            DeviceError::Syntax { line, what: error.message().trim().replace('\n', "; ") }
-        })
+        Ok(toml_file::parse(text)?)
     }
 
     /// Writes a device file.

@@ -25,6 +25,7 @@ pub mod report;
 pub mod request;
 pub mod save;
 pub mod scheme;
+pub mod toml_file;
 mod touched;
 pub mod trace;
 pub mod units;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bimetal_core::chip::{self, Cell, Chip, prices};
 use bimetal_core::drive::{self, Drive};
+use bimetal_core::toml_file;
 use serde::{Deserialize, Serialize};
 
 use crate::drives::products;
@@ -212,12 +213,7 @@ pub fn total(shares: &[(Kind, f64)], factor: impl Fn(Kind) -> f64) -> f64 {
 }
 
 fn parse(text: &str) -> Result<Vec<FilePrice>, PriceError> {
-    let file: Result<File, _> = toml::from_str(text);
-    file.map(|file| file.prices).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start.min(text.len()));
-        let line = 1 + text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
-        PriceError(format!("line {line}: {}", error.message().trim().replace('\n', "; ")))
-    })
+    toml_file::parse(text).map(|file: File| file.prices).map_err(|error| PriceError(error.to_string()))
 }
 
 fn cell(name: &str) -> Result<Cell, PriceError> {

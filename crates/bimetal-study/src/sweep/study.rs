@@ -26,6 +26,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use bimetal_core::replay::Fill;
+use bimetal_core::toml_file::{self, TomlFileError};
 use bimetal_core::workload;
 use serde::Deserialize;
 use toml::Spanned;
@@ -40,16 +41,6 @@ use planner::Planner;
 pub const POINTS_MAX: usize = 1_000_000;
 /// Name of the built-in trace.
 const SAMPLE: &str = "sample";
-
-/// Error in a study file. Displays as one line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
-pub struct StudyFileError {
-    /// Line in the file, from 1.
-    pub line: usize,
-    /// The error and the remedy.
-    pub what: String,
-}
 
 /// A study.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,13 +118,10 @@ impl Study {
     ///
     /// # Errors
     /// The first error, with its line.
-    pub fn parse(text: &str, folder: &Path) -> Result<Self, StudyFileError> {
-        let line = |at: usize| 1 + text.as_bytes()[..at.min(text.len())].iter().filter(|&&byte| byte == b'\n').count();
-        let table: StudyTable = toml::from_str(text).map_err(|error| StudyFileError {
-            line: line(error.span().map_or(0, |span| span.start)),
-            what: error.message().trim().replace('\n', "; "),
-        })?;
-        Self::of(table, folder).map_err(|Wrong(span, what)| StudyFileError { line: line(span.start), what })
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, TomlFileError> {
+        let table = toml_file::parse(text)?;
+        let in_file = |Wrong(span, what)| TomlFileError { line: toml_file::line_of(text, span.start), what };
+        Self::of(table, folder).map_err(in_file)
     }
 
     /// Parses a study with the same fields as JSON.
@@ -143,7 +131,7 @@ impl Study {
     pub fn from_json(json: &str, folder: &Path) -> Result<Self, String> {
         let table: toml::Table = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let text = toml::to_string(&table).map_err(|error| error.to_string())?;
-        Self::parse(&text, folder).map_err(|StudyFileError { line, what }| {
+        Self::parse(&text, folder).map_err(|TomlFileError { line, what }| {
             let field = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
             format!("`{field}`: {what}")
         })

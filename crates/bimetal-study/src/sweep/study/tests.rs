@@ -3,7 +3,7 @@ use bimetal_core::device;
 use bimetal_core::device::AUTO;
 use bimetal_core::scheme::SCHEMES;
 
-fn parse(text: &str) -> Result<Study, StudyFileError> {
+fn parse(text: &str) -> Result<Study, TomlFileError> {
     Study::parse(text, Path::new("."))
 }
 
