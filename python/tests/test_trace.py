@@ -176,8 +176,10 @@ def test_names_of_a_frame_that_leave_nothing_open_need_no_word() -> None:
             assert (trace.facts.duration_s, trace.facts.writes) == (10, 1)
     whole = pd.DataFrame({"timestamp": [1, 2, 4], "rw": columns["rw"], "lba": SECTOR, "bytes": [512, 512, 512]})
     assert bimetal.Trace.from_frame(whole, time_unit="s").facts.duration_s == 3
-    with pytest.raises(bimetal.TraceError, match="the unit of the times is not known"):
+    with pytest.raises(bimetal.TraceError, match="field `time` has an unknown unit"):
         bimetal.Trace.from_frame(whole)
+    dates = pd.DataFrame({"timestamp": times.strftime("%Y-%m-%dT%H:%M:%SZ")} | columns)
+    assert bimetal.Trace.from_frame(dates).facts.duration_s == 10
 
 
 def test_parquet_files_are_traces(tmp_path: Path) -> None:

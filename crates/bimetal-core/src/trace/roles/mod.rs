@@ -56,7 +56,7 @@ pub(super) enum OpCode {
 /// The fields of a record by their meaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mapping<T> {
-    pub(super) time: Option<(T, TimeUnit)>,
+    pub(super) time: Option<(T, Option<TimeUnit>)>,
     pub(super) op: (T, OpCode),
     /// With the size of the unit in bytes.
     pub(super) offset: (T, u64),
@@ -201,10 +201,7 @@ impl<T> Mapping<T> {
         let (mut time, mut op, mut offset, mut size, mut device) = (None, None, None, None, None);
         for (role, place) in columns {
             let was_there = match role {
-                Role::Time(own) => {
-                    let unit = own.or(unit).ok_or("the unit of the times is not known: name it with `--time-unit`")?;
-                    time.replace((place, unit)).is_some()
-                }
+                Role::Time(own) => time.replace((place, own.or(unit))).is_some(),
                 Role::Op(code) => op.replace((place, code)).is_some(),
                 Role::Offset(bytes) => offset.replace((place, bytes)).is_some(),
                 Role::Size(bytes) => size.replace((place, bytes)).is_some(),
@@ -227,7 +224,8 @@ impl<T> Mapping<T> {
 
     /// Whether the name of the time column, or `--columns`, has another unit than `said`.
     pub(super) fn contradicts(&self, said: Option<TimeUnit>) -> bool {
-        self.time.as_ref().zip(said).is_some_and(|((_, own), said)| *own != said)
+        let own = self.time.as_ref().and_then(|(_, own)| *own);
+        own.zip(said).is_some_and(|(own, said)| own != said)
     }
 }
 

@@ -14,10 +14,12 @@ pub fn role(name: &str) -> Role {
         _ => (words.concat(), None),
     };
     match (stem.as_str(), unit) {
-        ("time" | "timestamp" | "ts" | "arrival" | "arrivaltime" | "issuetime", unit) => match unit.map(time_unit) {
-            Some(None) => Role::Skipped,
-            unit => Role::Time(unit.flatten()),
-        },
+        ("time" | "timestamp" | "datetime" | "ts" | "arrival" | "arrivaltime" | "issuetime", unit) => {
+            match unit.map(time_unit) {
+                Some(None) => Role::Skipped,
+                unit => Role::Time(unit.flatten()),
+            }
+        }
         ("op" | "operation" | "opcode" | "rw" | "type" | "iotype" | "request" | "requesttype" | "direction", None) => {
             Role::Op(OpCode::Word)
         }

@@ -185,13 +185,22 @@ mod tests {
     }
 
     #[test]
+    fn a_date_needs_no_unit() {
+        for (text, columns) in [
+            ("timestamp,op,lba,size\n2024-01-31T12:00:00.5Z,r,8,512\n2024-01-31T12:00:01+00:00,w,8,512\n", ""),
+            ("datetime;rw;lba;bytes\n\"2024-01-31 12:00:00.5\";r;8;512\n\"2024-01-31 12:00:01\";w;8;512\n", ""),
+            ("2024-01-31T12:00:00.5,r,8,512\n2024-01-31T12:00:01,w,8,512\n", "time,op,offset:sectors,size"),
+        ] {
+            assert_eq!(read(text, columns).unwrap().duration_ns(), 500_000_000, "{text}");
+        }
+        let error = read("ts,op,lba,size\n2024-01-31T12:00:00,r,8,512\n2024-01-31,w,8,512\n", "").unwrap_err();
+        let what = "t: line 3: field `time` is no date and time such as `2024-01-31T12:00:00.25Z`: `2024-01-31`";
+        assert!(error.to_string().starts_with(what), "{error}");
+    }
+
+    #[test]
     fn what_is_left_open_is_an_error_that_says_how_to_name_it() {
         for (text, columns, what) in [
-            (
-                "timestamp,op,offset,size\n1,r,0,512\n",
-                "",
-                "in the header `timestamp,op,offset,size` the unit of the times is not known: name it with `--time-unit`",
-            ),
             (
                 "time_ms,op,block,size\n1,r,0,512\n",
                 "",
@@ -206,6 +215,9 @@ mod tests {
             assert!(error.to_string().starts_with(&format!("t: line 1: {what}")), "{error}");
             assert!(error.to_string().contains("hint: "), "{error}");
         }
+        let unknown = read("timestamp,op,offset,size\n1,r,0,512\n", "").unwrap_err();
+        let what = "t: line 2: field `time` has an unknown unit: name it with `--time-unit`: `1`";
+        assert!(unknown.to_string().starts_with(what), "{unknown}");
         let seconds = Options { time_unit: Some(TimeUnit::Seconds), ..Options::default() };
         assert!(trace::decode("t", b"timestamp,op,offset,size\n1,r,0,512\n2,r,0,512\n", &seconds).is_ok());
         assert!(trace::decode("t", b"time_s,op,offset,size\n1,r,0,512\n2,r,0,512\n", &seconds).is_ok());

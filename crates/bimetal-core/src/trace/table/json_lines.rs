@@ -119,6 +119,12 @@ mod tests {
         let unnamed =
             trace::decode("t", b"{\"ts\": 1, \"rw\": \"r\", \"lba\": 8, \"bytes\": 512}\n", &Options::default());
         assert!(unnamed.unwrap_err().to_string().contains("`--time-unit`"));
+        let dated = LINES
+            .replace("ts_ms", "ts")
+            .replace("0.5,", "\"2024-01-31T12:00:00.5Z\",")
+            .replace("0.75", "\"2024-01-31T12:00:01Z\"");
+        let dated = trace::decode("t", dated.as_bytes(), &Options::default()).unwrap();
+        assert_eq!(dated.duration_ns(), 500_000_000);
         let seconds = Options { time_unit: Some(TimeUnit::Seconds), ..Options::default() };
         let other = trace::decode("t", LINES.as_bytes(), &seconds).unwrap_err();
         assert!(other.to_string().contains("leave `--time-unit` out"), "{other}");

@@ -1,11 +1,12 @@
 //! Tables of the user: delimited text, JSON lines, Parquet and Arrow files. Columns are named by a header, by keys, or
 //! by the user.
 //!
-//! Without `--columns`, unambiguous names determine the columns: `timestamp_us`, `lba`, `length`. A name with an
+//! Without `--columns`, unambiguous names determine the columns: `timestamp_us`, `lba`, `length`. A number in an
 //! unknown unit is an error with a hint how to state it, because a wrong unit turns the same digits into a different
-//! trace.
+//! trace. A date and time needs no unit.
 
 mod columnar;
+mod date;
 mod delimited;
 mod json_lines;
 mod typed;
@@ -20,6 +21,7 @@ use super::collect::{MAX_BYTES, Row};
 use super::error::{ErrorKind, Fault, Parsed};
 use super::lines::{time, whole};
 use super::roles::{Mapping, OpCode};
+use super::time_unit::TimeUnit;
 use crate::request::Op;
 
 impl<T> Mapping<T> {
@@ -27,7 +29,7 @@ impl<T> Mapping<T> {
     fn row<'a>(&self, mut field: impl FnMut(&T) -> Option<&'a [u8]>) -> Parsed<Row> {
         let mut get = |place: &T, name: &'static str| field(place).ok_or_else(|| Fault::missing(name));
         let time_ns = match &self.time {
-            Some((place, unit)) => time(get(place, "time")?, "time", *unit)?,
+            Some((place, unit)) => instant(get(place, "time")?, *unit)?,
             None => 0,
         };
         let op = operation(get(&self.op.0, "op")?, self.op.1)?;
@@ -39,6 +41,15 @@ impl<T> Mapping<T> {
         };
         Ok(Row { time_ns, device, offset, bytes, op })
     }
+}
+
+/// A time in nanoseconds, from a number of units or from a date.
+fn instant(text: &[u8], unit: Option<TimeUnit>) -> Parsed<u64> {
+    if date::is_date(text) {
+        return date::nanoseconds(text);
+    }
+    let unknown = "has an unknown unit: name it with `--time-unit`";
+    time(text, "time", unit.ok_or_else(|| Fault::field(ErrorKind::Field, "time", unknown, text))?)
 }
 
 /// An address or a length in bytes, from a number of units of `unit_bytes` bytes.

@@ -192,7 +192,6 @@ mod tests {
         let plain = |time| [(time, None), ("op", None), ("offset", None), ("size", None)];
         let typed = [("time", ns), ("op", None), ("offset", None), ("size", None)];
         for (names, columns, unit, what) in [
-            (plain("time"), "", None, "the unit of the times is not known: name it with `--time-unit`"),
             (
                 plain("t"),
                 "time=t:s,op=op,offset=lba,size=size",
@@ -212,6 +211,9 @@ mod tests {
             let error = read(names, &ROWS, columns, unit).unwrap_err().to_string();
             assert!(error.starts_with(&format!("t: {what}")) && error.contains("hint: "), "{error}");
         }
+        let unknown = read(plain("time"), &ROWS, "", None).unwrap_err().to_string();
+        let what = "t: row 0: field `time` has an unknown unit: name it with `--time-unit`: `500`";
+        assert!(unknown.starts_with(what), "{unknown}");
         let untimed = read([("when", None), ("op", None), ("offset", None), ("size", None)], &ROWS, "", None).unwrap();
         assert_eq!(untimed.warnings[0], NO_TIME);
     }
