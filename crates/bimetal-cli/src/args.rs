@@ -429,6 +429,7 @@ pub struct DrivesArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
 pub struct ListArgs {
     /// Kind of entries to list
     #[arg(value_enum)]
@@ -440,7 +441,6 @@ pub struct ListArgs {
     pub json: JsonArgs,
 }
 
-/// Arguments of `schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
     /// Output whose schema is shown

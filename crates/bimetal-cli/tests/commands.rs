@@ -130,6 +130,8 @@ fn help_and_version_are_output() {
     let help = bench.succeed(&[]);
     assert!(help.stdout.contains("Usage: bimetal") && help.stderr.is_empty(), "{help:?}");
     assert!(bench.succeed(&["bench"]).stdout.contains("Usage: bimetal bench"));
+    let listed = bench.succeed(&["list"]).stdout;
+    assert!(listed.contains("Usage: bimetal list") && listed.contains("workloads"), "{listed}");
 }
 
 #[test]

@@ -206,7 +206,9 @@ impl Geometry {
             return Err(format!("{dies} dies is not within 1 to 4096"));
         }
         if blocks < dies {
-            return Err(format!("{blocks} blocks are too few for {dies} dies, which need at least one each"));
+            return Err(format!(
+                "the number of blocks, {blocks}, is less than the number of dies, {dies}: a die needs a block"
+            ));
         }
         Self::addressed(page_bytes, pages_per_block, blocks, dies)
     }
