@@ -5,6 +5,7 @@ pub mod chains;
 pub mod log;
 pub mod page_table;
 pub mod ring;
+mod seal_order;
 pub mod slot_chains;
 pub mod slot_index;
 pub mod slot_table;

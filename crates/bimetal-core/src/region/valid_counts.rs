@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use super::seal_order::SealOrder;
 use crate::save::Table;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,9 @@ pub struct ValidCounts {
     group_minima: Table<u32>,
     #[serde(with = "crate::save::fixed")]
     pages_per_block: u32,
+    /// Follows from the counts and the ages of blocks; `None` until a block is first chosen by its age.
+    #[serde(skip)]
+    order: Option<Box<SealOrder>>,
 }
 
 impl ValidCounts {
@@ -32,7 +36,7 @@ impl ValidCounts {
     pub fn new(entries: usize, pages_per_block: u32) -> Self {
         debug_assert!(pages_per_block < UNSEALED);
         let group_minima = vec![UNSEALED; entries.div_ceil(GROUP)];
-        Self { counts: vec![UNSEALED; entries].into(), group_minima: group_minima.into(), pages_per_block }
+        Self { counts: vec![UNSEALED; entries].into(), group_minima: group_minima.into(), pages_per_block, order: None }
     }
 
     /// Valid pages of a block.
@@ -83,6 +87,9 @@ impl ValidCounts {
         *valid -= 1;
         let minimum = &mut self.group_minima[entry / GROUP];
         *minimum = (*minimum).min(*valid);
+        if let Some(order) = &mut self.order {
+            order.invalidated(entry, *valid);
+        }
     }
 
     /// A block is full: it can be a victim.
@@ -91,12 +98,18 @@ impl ValidCounts {
         self.counts[entry] &= !UNSEALED;
         let minimum = &mut self.group_minima[entry / GROUP];
         *minimum = (*minimum).min(self.counts[entry]);
+        if let Some(order) = &mut self.order {
+            order.push(entry, &self.counts);
+        }
     }
 
     /// Removes a victim from the candidates.
     #[inline]
     pub fn unseal(&mut self, entry: usize) {
         self.counts[entry] |= UNSEALED;
+        if let Some(order) = &mut self.order {
+            order.remove(entry);
+        }
     }
 
     /// The sealed block with the fewest valid pages, the first among equals; `None` if no block has an invalid page.
@@ -117,17 +130,20 @@ impl ValidCounts {
         }
     }
 
-    /// The sealed block with the highest score above 0, the first among equals. `score` takes the block's number and
-    /// its valid pages.
+    /// The sealed block with the highest score above 0, the first among equals, of those that are candidates. The score
+    /// is one of a block's age and its valid pages; it must not fall with the age, nor grow with the pages. The order of
+    /// ages must be that in which blocks were sealed. The range is as for [`Self::fewest`], and the same in every call
+    /// for a die.
     pub fn best(
-        &self,
-        entries: impl Iterator<Item = usize>,
-        mut score: impl FnMut(usize, u32) -> f64,
+        &mut self,
+        entries: Range<usize>,
+        age: impl Fn(usize) -> u64,
+        is_candidate: impl Fn(usize) -> bool,
+        score: impl Fn(u64, u32) -> f64,
     ) -> Option<usize> {
-        let sealed = entries.filter(|&entry| self.is_sealed(entry));
-        let scored = sealed.map(|entry| (entry, score(entry, self.valid_pages(entry))));
-        let best = scored.reduce(|best, block| if block.1 > best.1 { block } else { best });
-        best.filter(|&(_, score)| score > 0.0).map(|(entry, _)| entry)
+        let order = self.order.get_or_insert_with(|| Box::new(SealOrder::new(self.counts.len())));
+        let is_sealed = |entry: usize| self.counts[entry] & UNSEALED == 0;
+        order.best(entries, &self.counts, is_sealed, age, is_candidate, score)
     }
 
     /// Checks that no bound exceeds a count of its group.

@@ -335,12 +335,8 @@ impl<const POOLED: bool> Separation<3> for TwoModes<POOLED> {
     }
 
     fn victim(&mut self, counts: &mut ValidCounts, entries: Range<usize>) -> Option<usize> {
-        let oldest = counts.best(
-            entries.clone(),
-            |block, valid| {
-                if valid < 8 { 1.0 / self.sealed_at[block] as f64 } else { 0.0 }
-            },
-        );
+        let with_garbage = |&block: &usize| counts.is_sealed(block) && counts.valid_pages(block) < 8;
+        let oldest = entries.clone().filter(with_garbage).min_by_key(|&block| self.sealed_at[block]);
         oldest.or_else(|| counts.fewest(entries))
     }
 }

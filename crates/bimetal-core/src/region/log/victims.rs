@@ -19,21 +19,22 @@ crate::choices! {
 }
 
 impl VictimPolicy {
-    /// The full block among `entries` to be collected, the first among equals; `None` if no block has an invalid page.
-    /// `age` returns the number of pages written since a block was full.
+    /// The full block among `entries` to be collected, the first among equals, of those that are candidates; `None` if
+    /// none of them has an invalid page. `age` returns the number of pages written since a block was full.
     pub fn best(
         self,
-        counts: &ValidCounts,
-        entries: impl Iterator<Item = usize>,
+        counts: &mut ValidCounts,
+        entries: Range<usize>,
         age: impl Fn(usize) -> u64,
+        is_candidate: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let pages = f64::from(counts.pages_per_block());
-        counts.best(entries, |block, valid| {
+        counts.best(entries, age, is_candidate, |age, valid| {
             let valid = f64::from(valid);
             let weight = match self {
                 Self::Greedy => 1.0,
                 // A block that has just become full must have a positive age.
-                Self::CostBenefit => (age(block) as f64 + 1.0).sqrt(),
+                Self::CostBenefit => (age as f64 + 1.0).sqrt(),
             };
             // A block without valid pages costs nothing: the quotient is infinite.
             (pages - valid) / valid * weight
@@ -84,7 +85,7 @@ impl Victims {
         match self.policy {
             VictimPolicy::Greedy => counts.fewest(entries),
             VictimPolicy::CostBenefit => {
-                self.policy.best(counts, entries, |block| self.clock_pages - self.sealed_at[block])
+                self.policy.best(counts, entries, |block| self.clock_pages - self.sealed_at[block], |_| true)
             }
         }
     }
@@ -104,6 +105,7 @@ impl Victims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::part::random::below;
 
     /// Three blocks of 10 pages: an old one with 8 valid pages, a younger one with 6, and one that is just full with 5.
     fn choose(policy: VictimPolicy) -> Option<usize> {
@@ -124,6 +126,59 @@ mod tests {
     fn the_greedy_choice_is_the_emptiest_and_the_other_weighs_its_age() {
         assert_eq!(choose(VictimPolicy::Greedy), Some(2));
         assert_eq!(choose(VictimPolicy::CostBenefit), Some(0), "0.25 · √9100 > 0.67 · √100 > 1 · √1");
+    }
+
+    /// Against a search of all blocks, while blocks are sealed, lose pages and are collected. Dies have their own blocks.
+    #[test]
+    fn no_better_block_is_overlooked() {
+        const PAGES: u32 = 16;
+        const DIES: [Range<usize>; 2] = [0..200, 256..450];
+        for (policy, pages_between) in [
+            (VictimPolicy::CostBenefit, 1 << 30),
+            (VictimPolicy::CostBenefit, 2),
+            (VictimPolicy::CostBenefit, 40),
+            (VictimPolicy::Greedy, 40),
+        ] {
+            let (mut state, mut now) = (5, 0);
+            let mut counts = ValidCounts::new(450, PAGES);
+            let mut full_at = vec![0; 450];
+            let mut open: Vec<usize> = DIES.into_iter().flatten().collect();
+            let mut collected = 0;
+            for round in 0..40_000 {
+                if open.len() > 40 {
+                    now += below(&mut state, pages_between);
+                    let block = open.swap_remove(below(&mut state, open.len() as u64) as usize);
+                    counts.add(block, PAGES as usize);
+                    counts.seal(block);
+                    full_at[block] = now;
+                }
+                let block = below(&mut state, 450) as usize;
+                if !(200..256).contains(&block) && counts.is_sealed(block) && counts.valid_pages(block) > 0 {
+                    counts.invalidate(block);
+                }
+                if round % 8 > 0 {
+                    continue;
+                }
+                let (age, is_candidate) = (|block: usize| now - full_at[block], |block: usize| block % 7 > 0);
+                let score = |block: usize| {
+                    let valid = f64::from(counts.valid_pages(block));
+                    let weight = if policy == VictimPolicy::Greedy { 1.0 } else { (age(block) as f64 + 1.0).sqrt() };
+                    (f64::from(PAGES) - valid) / valid * weight
+                };
+                let die = DIES[below(&mut state, 2) as usize].clone();
+                let worth = |&block: &usize| is_candidate(block) && counts.is_sealed(block) && score(block) > 0.0;
+                let better = |best, block| if score(block) > score(best) { block } else { best };
+                let expected = die.clone().filter(worth).reduce(better);
+                assert_eq!(policy.best(&mut counts, die, age, is_candidate), expected, "round {round}");
+                if let Some(block) = expected {
+                    counts.unseal(block);
+                    counts.subtract(block, counts.valid_pages(block) as usize);
+                    open.push(block);
+                    collected += 1;
+                }
+            }
+            assert!(collected > 2000, "{collected}");
+        }
     }
 
     #[test]

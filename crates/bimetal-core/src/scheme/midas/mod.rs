@@ -198,9 +198,9 @@ impl Midas {
     }
 
     /// A block of the last group by the policy; `None` if all pages of its blocks are valid.
-    fn of_last_group(&self, counts: &ValidCounts, entries: std::ops::Range<usize>) -> Option<usize> {
-        let blocks = entries.filter(|&block| self.is_pooled(self.groups[block]));
-        self.victim.best(counts, blocks, |block| self.age(block))
+    fn of_last_group(&self, counts: &mut ValidCounts, entries: std::ops::Range<usize>) -> Option<usize> {
+        let is_pooled = |block: usize| self.is_pooled(self.groups[block]);
+        self.victim.best(counts, entries, |block| self.age(block), is_pooled)
     }
 
     /// Counts a block with `valid_pages` valid pages that is about to be collected.
