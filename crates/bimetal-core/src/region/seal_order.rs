@@ -1,7 +1,7 @@
 //! Full blocks in the order in which they became full, to find the best victim without a look at all of them.
 //!
 //! ```text
-//! places     0 … 63              64 … 127             128 …
+//! places     0 … 31              32 … 63              64 …
 //! blocks    |17 – 4 … 80 –|     |3 52 – … – 9|       |21 66 30 …      – a collected block
 //!            oldest: 17           oldest: 3
 //!            fewest: 12 pages     fewest: 40 pages
@@ -13,13 +13,20 @@
 
 use std::ops::Range;
 
-/// Places of a group. The first entry of a die is a multiple of it.
-const GROUP: usize = 64;
+/// Places of a group.
+const GROUP: usize = 32;
+/// The first entry of a die is a multiple of this.
+const ENTRIES: usize = 64;
 /// No place, no block, or a group without blocks.
 const NONE: u32 = u32::MAX;
 
-/// The order of the blocks of each die. A die has twice as many places as blocks, so that the places of collected
-/// blocks are rarely closed up.
+/// The place of the first block of the die whose entries begin with this one. A die has half as many places again as
+/// blocks, so that the places of collected blocks are rarely closed up.
+const fn first_place(entry: usize) -> usize {
+    entry / 2 * 3
+}
+
+/// The order of the blocks of each die.
 #[derive(Debug)]
 pub struct SealOrder {
     /// By entry: its place.
@@ -43,35 +50,35 @@ struct Die {
 impl SealOrder {
     /// For a table of `entries` entries. The order of no die is kept yet.
     pub fn new(entries: usize) -> Self {
-        let groups = 2 * entries.div_ceil(GROUP);
+        let places = first_place(entries.next_multiple_of(ENTRIES));
         Self {
             places: vec![NONE; entries],
-            entries: vec![NONE; groups * GROUP],
-            fewest: vec![NONE; groups],
-            dies: Vec::with_capacity(entries.div_ceil(GROUP)),
+            entries: vec![NONE; places],
+            fewest: vec![NONE; places / GROUP],
+            dies: Vec::with_capacity(entries.div_ceil(ENTRIES)),
         }
     }
 
     /// The places of the die that has these entries, once its order is kept.
     fn places_of(&self, entries: &Range<usize>) -> Option<Range<usize>> {
         let die = self.dies.binary_search_by_key(&entries.start, |die| die.first_entry).ok()?;
-        Some(2 * entries.start..self.dies[die].next)
+        Some(first_place(entries.start)..self.dies[die].next)
     }
 
     /// Keeps the order of the die that has these entries. `sealed` are its full blocks, the oldest first.
     fn keep(&mut self, entries: &Range<usize>, counts: &[u32], sealed: &[usize]) -> Range<usize> {
         let at = self.dies.partition_point(|die| die.first_entry < entries.start);
-        let end = 2 * entries.end.next_multiple_of(GROUP);
-        self.dies.insert(at, Die { first_entry: entries.start, next: 2 * entries.start, end });
+        let (first, end) = (first_place(entries.start), first_place(entries.end.next_multiple_of(ENTRIES)));
+        self.dies.insert(at, Die { first_entry: entries.start, next: first, end });
         sealed.iter().for_each(|&entry| self.push(entry, counts));
-        2 * entries.start..self.dies[at].next
+        first..self.dies[at].next
     }
 
     /// A block became full.
     pub fn push(&mut self, entry: usize, counts: &[u32]) {
         let Some(die) = self.dies.partition_point(|die| die.first_entry <= entry).checked_sub(1) else { return };
         // The entries behind the last die whose order is kept.
-        if 2 * entry >= self.dies[die].end {
+        if first_place(entry) >= self.dies[die].end {
             return;
         }
         if self.dies[die].next == self.dies[die].end {
@@ -91,7 +98,7 @@ impl SealOrder {
     /// Closes up the places of collected blocks.
     #[cold]
     fn close_up(&mut self, die: usize, counts: &[u32]) {
-        let first = 2 * self.dies[die].first_entry;
+        let first = first_place(self.dies[die].first_entry);
         let end = self.dies[die].end;
         self.fewest[first / GROUP..end / GROUP].fill(NONE);
         let mut next = first;
