@@ -159,7 +159,8 @@ mod tests {
                 if round % 8 > 0 {
                     continue;
                 }
-                let (age, is_candidate) = (|block: usize| now - full_at[block], |block: usize| block % 7 > 0);
+                let (age, is_candidate) =
+                    (|block: usize| now - full_at[block], |block: usize| !block.is_multiple_of(7));
                 let score = |block: usize| {
                     let valid = f64::from(counts.valid_pages(block));
                     let weight = if policy == VictimPolicy::Greedy { 1.0 } else { (age(block) as f64 + 1.0).sqrt() };

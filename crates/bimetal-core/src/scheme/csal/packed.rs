@@ -314,11 +314,18 @@ impl PackedLog {
         }
         let units = self.geometry().pages_per_block * self.units_per_page();
         let is_erased = |block: u32| self.valid[block as usize] == 0 && self.erased.contains(&block);
-        let candidates = || (0..self.geometry().blocks).filter(|&block| self.is_candidate(block, &is_erased));
-        let Some(least) = candidates().map(|block| self.valid[block as usize]).min() else { return false };
+        // Few blocks have fewer valid units than those before them, so few are asked whether they are candidates.
+        let mut least = None;
+        for (block, &valid) in self.valid.iter().enumerate() {
+            if least.is_none_or(|least| valid < least) && self.is_candidate(block as u32, &is_erased) {
+                least = Some(valid);
+            }
+        }
+        let Some(least) = least else { return false };
         // A victim must free a page.
-        let most = (least + units * EQUAL_PERCENT / 100).min(units - self.units_per_page());
-        let equal = candidates().filter(|&block| self.valid[block as usize] <= most.max(least));
+        let most = (least + units * EQUAL_PERCENT / 100).min(units - self.units_per_page()).max(least);
+        let equal = (0..self.geometry().blocks)
+            .filter(|&block| self.valid[block as usize] <= most && self.is_candidate(block, &is_erased));
         let Some(block) = equal.min_by_key(|&block| self.writes[block as usize]) else { return false };
         let valid = self.valid[block as usize];
         if valid.div_ceil(self.units_per_page()) >= self.geometry().pages_per_block {

@@ -23,7 +23,7 @@ pub fn nanoseconds(text: &[u8]) -> Parsed<u64> {
     let date = DateTime::parse_from_rfc3339(text).ok().map(|date| date.to_utc()).or_else(without_offset);
     let date = date.ok_or_else(|| fault(ErrorKind::Field, "is no date and time such as `2024-01-31T12:00:00.25Z`"))?;
     let ns = date.timestamp_nanos_opt().and_then(|ns| u64::try_from(ns).ok());
-    Ok(ns.ok_or_else(|| fault(ErrorKind::Range, "is not between 1970 and 2262"))?)
+    ns.ok_or_else(|| fault(ErrorKind::Range, "is not between 1970 and 2262"))
 }
 
 #[cfg(test)]
