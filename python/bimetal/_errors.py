@@ -1,14 +1,51 @@
-"""An exception for each kind of error. Messages are those of the command line: the problem, its place, the remedy."""
+"""An exception for each kind of error. Messages are those of the command line: the problem, its place, the remedy.
+
+An option in a message is shown as the argument of the same name: ```--repeat 4``` as ```repeat=4```.
+"""
 
 from __future__ import annotations
 
 import operator
 import os
+import re
 from pathlib import Path
 from typing import Any
 
+_OPTIONS = re.compile(r"`(?P<options>--[a-z][^`]*)`")
+_OPTION = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?:[ =](?P<value>(?!--)[^ ]+))?")
+_LIST = re.compile(r"`bimetal list (?P<name>[a-z]+)`")
 
-class BimetalError(Exception):
+
+def in_python(message: str) -> str:
+    """Return a message of the command line with its options as arguments, and its lists as functions."""
+
+    def arguments(span: re.Match[str]) -> str:
+        return "`" + ", ".join(map(_argument, _OPTION.finditer(span["options"]))) + "`"
+
+    return _LIST.sub(r"`bimetal.\g<name>()`", _OPTIONS.sub(arguments, message))
+
+
+def _argument(option: re.Match[str]) -> str:
+    name, value = option["name"].replace("-", "_"), option["value"]
+    if value is None:
+        return name
+    key, equals, of_key = value.partition("=")
+    return f"{name}={{'{key}': {_literal(of_key)}}}" if equals else f"{name}={_literal(value)}"
+
+
+def _literal(value: str) -> str:
+    """Return a number, or a placeholder such as ``N``, as it is, and another value as a string."""
+    return value if value.isupper() or re.fullmatch(r"-?\d+(\.\d+)?", value) else f"'{value}'"
+
+
+class _InPython:
+    """An exception with a message of the command line."""
+
+    def __str__(self) -> str:
+        return in_python(super().__str__())
+
+
+class BimetalError(_InPython, Exception):
     """Base of every exception of this package."""
 
 
@@ -61,7 +98,7 @@ class InsufficientMemoryError(MemoryError, BimetalError):
     """The work needs more memory than is available."""
 
 
-class BimetalWarning(UserWarning):
+class BimetalWarning(_InPython, UserWarning):
     """A caveat about the figures."""
 
 

@@ -1,5 +1,6 @@
-"""Wrong input raises the exception of its kind, with the message of the command line."""
+"""Wrong input raises the exception of its kind, with the message of the command line in words of Python."""
 
+import inspect
 import pickle
 import re
 import subprocess
@@ -8,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import BINARY
+from conftest import BINARY, ROOT
 
 import bimetal
+from bimetal._errors import in_python
 
 
 def said(*arguments: object) -> str:
@@ -43,8 +45,45 @@ def test_messages_are_those_of_the_command(
 ) -> None:
     with pytest.raises(kind) as raised:
         work(trace)
-    assert str(raised.value) == said("compare", small, *words)
+    assert str(raised.value) == in_python(said("compare", small, *words))
     assert isinstance(raised.value, bimetal.BimetalError)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("`--repeat` is 0", "`repeat` is 0"),
+        ("`--time-unit` and `--limit=5`", "`time_unit` and `limit=5`"),
+        ("add `--repeat N --measure 1`", "add `repeat=N, measure=1`"),
+        ("`--arrivals trace:SPEED`", "`arrivals='trace:SPEED'`"),
+        ("`--set logical=5MiB` or `--price tlc=0.10`", "`set={'logical': '5MiB'}` or `price={'tlc': 0.10}`"),
+        ("a scheme (`bimetal list schemes`)", "a scheme (`bimetal.schemes()`)"),
+        ("`-- text` and `a --b`, --c", "`-- text` and `a --b`, --c"),
+    ],
+)
+def test_options_are_arguments(message: str, expected: str) -> None:
+    assert in_python(message) == expected
+    assert in_python(expected) == expected
+    assert str(bimetal.InsufficientMemoryError(message)) == str(bimetal.TraceError(message)) == expected
+
+
+def test_options_in_messages_have_arguments_of_the_same_name() -> None:
+    known = set()
+    for public in map(vars(bimetal).get, bimetal.__all__):
+        for work in [public, *vars(public).values()] if inspect.isclass(public) else [public]:
+            work = getattr(work, "__func__", work)
+            if inspect.isfunction(work):
+                known |= set(inspect.signature(work).parameters)
+    named: set[str] = set()
+    for crate in ["core", "study", "papers"]:
+        for path in (ROOT / f"crates/bimetal-{crate}/src").rglob("*.rs"):
+            # Tests follow the code, and comments are no messages.
+            code = path.read_text(encoding="utf-8").split("#[cfg(test)]")[0]
+            for line in code.splitlines():
+                if not line.lstrip().startswith("//"):
+                    named.update(re.findall(r"`--([a-z][a-z0-9-]*)", line))
+    assert len(named) > 20
+    assert {option for option in named if option.replace("-", "_") not in known} == set()
 
 
 def wrong_type(value: object) -> Any:
@@ -118,3 +157,5 @@ def test_what_to_know_is_a_warning(trace: bimetal.Trace) -> None:
     with pytest.warns(bimetal.BimetalWarning, match="overloaded"):
         found = bimetal.replay(trace, "pagemap", arrivals="trace:1000000")
     assert any("overloaded" in warning for warning in found.warnings)
+    with pytest.warns(bimetal.BimetalWarning, match="hint: replay with `arrivals='closed'`"):
+        bimetal.replay(trace, "pagemap", arrivals="trace:1000000")
