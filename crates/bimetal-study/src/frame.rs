@@ -103,7 +103,7 @@ impl<'a> Frame<'a> {
     }
 
     fn input(&self) -> Input<'_> {
-        Input { name: self.name, bytes: &[], options: &self.options, format: &FORMAT }
+        Input::of_table(self.name, &self.options, &FORMAT)
     }
 }
 

@@ -9,11 +9,12 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::thread;
 
 use bimetal_core::trace::{self, Options, ReadError, Trace, TraceError};
 
-/// Bytes read between two reports of progress.
-const CHUNK: u64 = 1 << 20;
+use crate::read_ahead::{Counted, ReadAhead};
 
 /// Reason why a trace could not be opened. Displays as one line.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +99,7 @@ impl Compression {
     }
 
     /// A reader of the decompressed data of all streams in `source`.
-    fn undo<'a>(self, source: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    fn undo<'a>(self, source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
         Ok(match self {
             Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(source)),
             Self::Zstd => Box::new(zstd::stream::read::Decoder::new(source)?),
@@ -173,24 +174,35 @@ const START: u64 = 8;
 
 fn open_one(path: &Path, size: u64, options: &Options, go_on: &dyn Fn(u64) -> bool) -> Result<Trace, InputError> {
     let path_buf = || path.to_owned();
-    let source: Box<dyn Read> = if is_standard_input(path) {
-        Box::new(io::stdin().lock())
+    let source: Box<dyn Read + Send> = if is_standard_input(path) {
+        Box::new(io::stdin())
     } else {
         Box::new(File::open(path).map_err(|source| InputError::Open { path: path_buf(), source })?)
     };
-    let counted = Counted { source, done: 0, reported: 0, go_on };
+    let done = AtomicU64::new(0);
     let failed = |source| InputError::Read { path: path_buf(), source };
-    let (start, source) = peek(counted).map_err(failed)?;
+    let (start, source) = peek(Counted::new(source, &done)).map_err(failed)?;
     let Some(compression) = Compression::of(&start) else {
-        return decode(path, &start, source, size, options, failed);
+        return thread::scope(|scope| {
+            let mut source = ReadAhead::start(scope, source, &done, go_on).map_err(failed)?;
+            decode(path, &start, &mut source, size, options, failed)
+        });
     };
     let corrupt = |source| InputError::Corrupt { path: path_buf(), compression, source };
     let (start, source) = compression.undo(source).and_then(peek).map_err(corrupt)?;
-    decode(path, &start, source, 0, options, corrupt)
+    thread::scope(|scope| {
+        let mut source = ReadAhead::start(scope, source, &done, go_on).map_err(failed)?;
+        let decoded = decode(path, &start, &mut source, 0, options, corrupt);
+        if matches!(decoded, Err(InputError::Trace(_))) {
+            // Damage can change the text before a checksum reveals it.
+            io::copy(&mut source, &mut io::sink()).map_err(corrupt)?;
+        }
+        decoded
+    })
 }
 
 /// The first bytes of a source, and a reader that still starts with them.
-fn peek<'a>(mut source: impl Read + 'a) -> io::Result<(Vec<u8>, impl Read + 'a)> {
+fn peek<'a>(mut source: impl Read + Send + 'a) -> io::Result<(Vec<u8>, impl Read + Send + 'a)> {
     let mut start = Vec::new();
     source.by_ref().take(START).read_to_end(&mut start)?;
     Ok((start.clone(), Cursor::new(start).chain(source)))
@@ -200,54 +212,35 @@ fn peek<'a>(mut source: impl Read + 'a) -> io::Result<(Vec<u8>, impl Read + 'a)>
 fn decode(
     path: &Path,
     start: &[u8],
-    mut source: impl Read,
+    source: &mut dyn Read,
     size: u64,
     options: &Options,
     failed: impl Fn(io::Error) -> InputError,
 ) -> Result<Trace, InputError> {
     let name = if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() };
-    if trace::is_bimetal(start) && options.format.is_none_or(|format| format.name == "bimetal") {
-        return trace::read_bimetal(&name, &mut source, size, options).map_err(|error| match error {
-            ReadError::Source(error) => failed(error),
-            ReadError::Trace(error) => error.into(),
-        });
+    #[cfg(feature = "parquet")]
+    if options.format.map_or(trace::is_parquet(start), |format| format.name == "parquet") && !start.is_empty() {
+        return Ok(crate::parquet_trace::decode(&name, whole(source, size).map_err(failed)?, options)?);
     }
+    #[cfg(feature = "arrow")]
+    if options.format.map_or(trace::is_arrow(start), |format| format.name == "arrow") && !start.is_empty() {
+        return Ok(crate::arrow_trace::decode(&name, &whole(source, size).map_err(failed)?, options)?);
+    }
+    trace::read(&name, source, size, options).map_err(|error| match error {
+        ReadError::Source(error) => failed(error),
+        ReadError::Trace(error) => error.into(),
+    })
+}
+
+/// All bytes of a source of about `size` bytes.
+#[cfg(any(feature = "parquet", feature = "arrow"))]
+fn whole(source: &mut dyn Read, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte more, so that the read to the end needs no second allocation.
     let expected = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
-    bytes.try_reserve_exact(expected).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
-    source.read_to_end(&mut bytes).map_err(failed)?;
-    #[cfg(feature = "parquet")]
-    if options.format.map_or(trace::is_parquet(start), |format| format.name == "parquet") && !bytes.is_empty() {
-        return Ok(crate::parquet_trace::decode(&name, bytes, options)?);
-    }
-    #[cfg(feature = "arrow")]
-    if options.format.map_or(trace::is_arrow(start), |format| format.name == "arrow") && !bytes.is_empty() {
-        return Ok(crate::arrow_trace::decode(&name, &bytes, options)?);
-    }
-    Ok(trace::decode(&name, &bytes, options)?)
-}
-
-/// A reader that reports its position, and fails after the callback has said stop.
-struct Counted<'a, R> {
-    source: R,
-    done: u64,
-    reported: u64,
-    go_on: &'a dyn Fn(u64) -> bool,
-}
-
-impl<R: Read> Read for Counted<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.source.read(buffer)?;
-        self.done += read as u64;
-        if read == 0 || self.done - self.reported >= CHUNK {
-            self.reported = self.done;
-            if !(self.go_on)(self.done) {
-                return Err(io::Error::other("stopped"));
-            }
-        }
-        Ok(read)
-    }
+    bytes.try_reserve_exact(expected).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    source.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub mod number;
 mod parquet_trace;
 pub mod prepare;
 pub mod ranking;
+mod read_ahead;
 pub mod replays;
 pub mod sample;
 pub mod scale;

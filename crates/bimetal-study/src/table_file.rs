@@ -21,7 +21,7 @@ pub fn decode(
     options: &Options,
     read: impl FnOnce(&Input<'_>) -> Result<Trace, TraceError>,
 ) -> Result<Trace, TraceError> {
-    let input = Input { name, bytes: &[], options, format: trace::format(format)? };
+    let input = Input::of_table(name, options, trace::format(format)?);
     let read = catch_unwind(AssertUnwindSafe(|| read(&input)));
     read.unwrap_or_else(|_| Err(damaged(&input, "its parts contradict one another")))
 }

@@ -12,12 +12,13 @@
 //! There is no checksum, but the length must be exact and the records must agree with the header's counts. Requests are
 //! in order of arrival and lie within the devices.
 
-use std::io::{self, Read};
+use std::io::Read;
 
 use super::collect::{Collector, DEVICE_ALIGN_SECTORS, MAX_BYTES, Row};
 use super::detect::{Likeness, Sample};
 use super::error::{ErrorKind, Fault, Place, TraceError};
-use super::{DeviceChoice, Format, Input, Options, Shared, Trace, TraceDevice, plausible};
+use super::input::Bytes;
+use super::{DeviceChoice, Format, Input, Shared, Trace, TraceDevice, plausible};
 use crate::request::{Op, Request, SECTOR_BYTES};
 
 /// The format's entry in [`super::FORMATS`].
@@ -78,45 +79,13 @@ fn probe(sample: &Sample<'_>) -> Likeness {
     if sample.bytes.starts_with(MAGIC) { Likeness::Magic } else { Likeness::No }
 }
 
-/// Error of reading the compact format from a source.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// Reading the source failed.
-    #[error(transparent)]
-    Source(#[from] io::Error),
-    /// The bytes are not a valid trace.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-}
-
-/// Whether a file that starts with these bytes is in the compact format, which [`read_bimetal`] reads instead of
-/// [`super::decode`].
-pub fn is_bimetal(start: &[u8]) -> bool {
-    start.starts_with(MAGIC)
-}
-
-/// Reads the compact format from a source of about `length` bytes in pieces, without holding the file in memory.
-///
-/// # Errors
-/// A failing source, and the errors of [`super::decode`].
-pub fn read_bimetal(name: &str, source: &mut dyn Read, length: u64, options: &Options) -> Result<Trace, ReadError> {
-    options.check(name, &FORMAT)?;
-    read(&Input { name, bytes: &[], options, format: &FORMAT }, source, length)
-}
-
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    read(input, &mut &*input.bytes, input.bytes.len() as u64).map_err(|error| match error {
-        ReadError::Trace(error) => error,
-        ReadError::Source(error) => input.error(ErrorKind::Truncated, error.to_string()),
-    })
-}
-
-fn read(input: &Input<'_>, source: &mut dyn Read, length: u64) -> Result<Trace, ReadError> {
+    let source = &mut input.bytes();
     let header = header(input, source)?;
     if header.requests == 0 {
-        return Err(input.error(ErrorKind::NoRequests, "the file holds no requests").into());
+        return Err(input.error(ErrorKind::NoRequests, "the file holds no requests"));
     }
-    let room = header.requests.min(length / RECORD as u64) as usize;
+    let room = header.requests.min(input.expected_length / RECORD as u64) as usize;
     let mut gathered = Gathered {
         requests: Vec::with_capacity(room),
         span: header.devices.last().map_or(0, |device| device.base_sector + device.sectors),
@@ -130,12 +99,12 @@ fn read(input: &Input<'_>, source: &mut dyn Read, length: u64) -> Result<Trace, 
     };
     let mut piece = vec![0; RECORD * BLOCK * BLOCKS_READ];
     loop {
-        let got = fill(source, &mut piece)?;
+        let got = source.fill(&mut piece)?;
         let (records, rest) = piece[..got].as_chunks::<RECORD>();
         let missing = header.requests - gathered.requests.len() as u64;
         if (records.len() as u64, rest.len()) > (missing, 0) {
             let what = format!("more bytes follow the {} requests", header.requests);
-            return Err(bad_header(input, what).into());
+            return Err(bad_header(input, what));
         }
         for block in records.chunks(BLOCK) {
             gathered.take(input, block)?;
@@ -146,7 +115,7 @@ fn read(input: &Input<'_>, source: &mut dyn Read, length: u64) -> Result<Trace, 
     }
     if (gathered.requests.len() as u64) < header.requests {
         let (held, all) = (gathered.requests.len(), header.requests);
-        return Err(truncated(input, format!("it holds {held} of its {all} requests")).into());
+        return Err(truncated(input, format!("it holds {held} of its {all} requests")));
     }
     gathered.check(input, &header)?;
     let mut trace = Trace {
@@ -163,26 +132,12 @@ fn read(input: &Input<'_>, source: &mut dyn Read, length: u64) -> Result<Trace, 
         warnings: Vec::new(),
     };
     match &input.options.devices {
-        DeviceChoice::Only(_) => Ok(choose(input, &trace)?),
+        DeviceChoice::Only(_) => choose(input, &trace),
         DeviceChoice::All => {
             plausible::check(&mut trace, &FORMAT);
             Ok(trace)
         }
     }
-}
-
-/// Reads until the buffer is full or the source ends.
-fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match source.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 struct Header {
@@ -203,14 +158,14 @@ fn truncated(input: &Input<'_>, what: String) -> TraceError {
     input.error(ErrorKind::Truncated, what).with_hint("copy or convert the file again")
 }
 
-fn header(input: &Input<'_>, source: &mut dyn Read) -> Result<Header, ReadError> {
+fn header(input: &Input<'_>, source: &mut Bytes<'_>) -> Result<Header, TraceError> {
     let mut start = [0; HEADER];
-    let got = fill(source, &mut start)?;
+    let got = source.fill(&mut start)?;
     if !start[..got].starts_with(&MAGIC[..got.min(MAGIC.len())]) {
-        return Err(bad_header(input, "the file does not start with `BMTRACE`".to_owned()).into());
+        return Err(bad_header(input, "the file does not start with `BMTRACE`".to_owned()));
     }
     if got < HEADER {
-        return Err(truncated(input, format!("it holds {got} of the {HEADER} bytes of its header")).into());
+        return Err(truncated(input, format!("it holds {got} of the {HEADER} bytes of its header")));
     }
     let (words, _) = start.as_chunks::<8>();
     let word = |index: usize| u64::from_le_bytes(words[index]);
@@ -222,10 +177,10 @@ fn header(input: &Input<'_>, source: &mut dyn Read) -> Result<Header, ReadError>
     }
     let length = DEVICE as u64 * devices;
     let mut table = Vec::new();
-    let got = source.take(length).read_to_end(&mut table)? as u64;
+    let got = source.take(length).read_to_end(&mut table).map_err(|error| input.unread(&error))? as u64;
     if got < length {
         let what = format!("it holds {got} of the {length} bytes of its device table");
-        return Err(truncated(input, what).into());
+        return Err(truncated(input, what));
     }
     Ok(Header {
         version,

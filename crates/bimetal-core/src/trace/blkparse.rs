@@ -8,8 +8,8 @@
 //! have other fields after RWBS. A flush has no number of sectors, and when it completes a sector all the same. A
 //! summary follows the records.
 
-use super::block_action::{self, Seen};
-use super::collect::{Collector, Row};
+use super::block_action::Steps;
+use super::collect::Row;
 use super::detect::{Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
@@ -35,7 +35,7 @@ pub static FORMAT: Format = Format {
 const MINOR_BITS: u32 = 20;
 
 /// Parses a line and counts it in `seen`. Returns the request if the line is its record of the `wanted` action.
-fn row(line: &[u8], wanted: Action, seen: &mut Seen) -> Parsed<Option<Row>> {
+fn row(line: &[u8]) -> Parsed<Option<(Action, Row)>> {
     let mut fields = Fields::blanks(line);
     let device = device(fields.next("major,minor")?)?;
     fields.whole("cpu")?;
@@ -67,8 +67,7 @@ fn row(line: &[u8], wanted: Action, seen: &mut Seen) -> Parsed<Option<Row>> {
         other => return Err(Fault::field(ErrorKind::Field, "+", "is another character", other)),
     }
     let bytes = fields.sectors("sectors")?;
-    seen[action as usize] += 1;
-    Ok((action == wanted).then_some(Row { time_ns, device, offset, bytes, op }))
+    Ok(Some((action, Row { time_ns, device, offset, bytes, op })))
 }
 
 /// A device number in the encoding of blktrace's binary format.
@@ -97,32 +96,33 @@ fn operation(rwbs: &[u8]) -> Parsed<Option<Op>> {
     })
 }
 
-/// The records of a file, without the summary that follows them.
-fn records(bytes: &[u8]) -> &[u8] {
-    [&b"\nCPU"[..], b"\nTotal ("]
-        .iter()
-        .filter_map(|start| memchr::memmem::find(bytes, start))
-        .min()
-        .map_or(bytes, |end| &bytes[..end])
+/// Whether the summary that follows the records begins with this line.
+fn is_summary(line: &[u8]) -> bool {
+    line.starts_with(b"CPU") || line.starts_with(b"Total (")
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    let mut seen = Seen::default();
     let (mut good, mut all) = (0, 0);
-    for (_, line) in sample.lines().take_while(|(_, line)| !line.starts_with(b"CPU") && !line.starts_with(b"Total (")) {
+    for (_, line) in sample.lines().take_while(|(_, line)| !is_summary(line)) {
         all += 1;
-        good += usize::from(row(line, Action::Queue, &mut seen).is_ok());
+        good += usize::from(row(line).is_ok());
     }
     Likeness::of_lines(good, all)
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    let records = Input { bytes: records(input.bytes), ..*input };
-    block_action::decode(input, |wanted| -> Result<(Collector<'_>, Seen), TraceError> {
-        let mut seen = Seen::default();
-        let collector = lines::decode(&records, "", |line| row(line, wanted, &mut seen))?;
-        Ok((collector, seen))
-    })
+    let (mut steps, mut is_over) = (Steps::new(input), false);
+    lines::each(input, "", |line| {
+        is_over |= is_summary(line);
+        if is_over {
+            return Ok(());
+        }
+        match row(line)? {
+            Some((action, row)) => steps.push(action, || Ok(row)),
+            None => Ok(()),
+        }
+    })?;
+    steps.finish()
 }
 
 #[cfg(test)]
@@ -186,6 +186,17 @@ mod tests {
         let error = decode_any("t", text.as_bytes(), &with(Action::Queue)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NoRequests);
         assert!(error.to_string().contains("only 2 `D` and 1 `C`; hint: take those with `--action D`"), "{error}");
+    }
+
+    /// A recording may begin between the steps of a request.
+    #[test]
+    fn records_before_the_first_queue_record_are_no_requests() {
+        let before = "8,0 3 1 0.0 1 C R 64 + 8 [0]\n8,0 3 2 0.0 1 D R 72 + 8 [x]\n";
+        let trace = read_as(&FORMAT, (before.to_owned() + TEXT).as_bytes());
+        assert_eq!((trace.requests.len(), trace.reads, trace.read_bytes), (2, 1, 8192));
+        assert!(trace.warnings.is_empty(), "{:?}", trace.warnings);
+        let alone = read_as(&FORMAT, before.as_bytes());
+        assert_eq!((alone.requests.len(), alone.requests[0].sector), (1, 72));
     }
 
     #[test]

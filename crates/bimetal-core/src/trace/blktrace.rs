@@ -8,8 +8,8 @@
 //! Traps: each request has several records, of which one action is used (see [`super::block_action`]). Notes carry
 //! payload, not requests. The files of one recording have to be merged by time.
 
-use super::block_action::{self, Seen};
-use super::collect::{Collector, Row};
+use super::block_action::Steps;
+use super::collect::Row;
 use super::detect::{Likeness, Sample};
 use super::error::{ErrorKind, Fault, Place, TraceError};
 use super::{Action, Format, Input, Shared, Trace};
@@ -104,19 +104,14 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    block_action::decode(input, |wanted| pass(input, wanted))
-}
-
-fn pass<'a>(input: &Input<'a>, wanted: Action) -> Result<(Collector<'a>, Seen), TraceError> {
-    // Few records of a recording have the wanted action; the list grows as needed.
-    let mut collector = Collector::new(&input.options.devices, input.bytes.len() / 512);
-    let mut seen = Seen::default();
-    let big_endian = byte_order(input.bytes).unwrap_or(false);
-    let mut rest = input.bytes;
+    let bytes = input.whole()?;
+    let mut steps = Steps::new(input);
+    let big_endian = byte_order(&bytes).unwrap_or(false);
+    let mut rest = &bytes[..];
     let mut number = 0;
     while !rest.is_empty() {
         number += 1;
-        let place = Place::Record { number, byte: (input.bytes.len() - rest.len()) as u64 };
+        let place = Place::Record { number, byte: (bytes.len() - rest.len()) as u64 };
         let truncated = || {
             let what = format!("the file ends within this record, after {} bytes of it", rest.len());
             input
@@ -142,15 +137,12 @@ fn pass<'a>(input: &Input<'a>, wanted: Action) -> Result<(Collector<'a>, Seen), 
             return Err(truncated());
         }
         if let Some((action, op)) = meaning((layout.action)(&record)).filter(|_| record.u32(24) > 0) {
-            seen[action as usize] += 1;
-            if action == wanted {
-                let row = request(&record, &layout, op);
-                row.and_then(|row| collector.push(&row)).map_err(|fault| input.fault(place, *fault))?;
-            }
+            let pushed = steps.push(action, || request(&record, &layout, op));
+            pushed.map_err(|fault| input.fault(place, *fault))?;
         }
         rest = &rest[length..];
     }
-    Ok((collector, seen))
+    steps.finish()
 }
 
 fn request(record: &Record<'_>, layout: &Layout, op: Op) -> Result<Row, Box<Fault>> {

@@ -9,6 +9,9 @@ use crate::request::{Op, Request, SECTOR_BYTES};
 /// Largest end of an address space. No store is larger, and sector arithmetic below it cannot overflow.
 pub(super) const MAX_BYTES: u64 = 1 << 63;
 
+/// Largest number of records for which room is reserved.
+const RESERVED_MAX: u64 = 1 << 26;
+
 /// Devices start at multiples of this (1 MiB), which keeps the alignment within a device.
 pub(super) const DEVICE_ALIGN_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
 
@@ -56,7 +59,9 @@ pub struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     /// A collector for the devices of `choice`, with room for about `expected` records.
-    pub fn new(choice: &'a DeviceChoice, expected: usize) -> Self {
+    pub fn new(choice: &'a DeviceChoice, expected: u64) -> Self {
+        // Few of the records may be taken, and all may be more than fit into memory.
+        let expected = if matches!(choice, DeviceChoice::All) { expected.min(RESERVED_MAX) as usize } else { 0 };
         Self {
             choice,
             requests: Vec::with_capacity(expected),

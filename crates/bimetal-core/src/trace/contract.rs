@@ -51,6 +51,7 @@
 pub use super::collect::{Collector, Row};
 pub use super::detect::{Likeness, Sample, probe as probe_lines};
 pub use super::error::{Fault, Parsed};
+pub use super::input::{Bytes, Input};
 pub use super::lines::{Fields, decode as decode_lines};
 pub use super::table::{Table, TableColumn};
-pub use super::{Format, Input, Shared};
+pub use super::{Format, Shared};

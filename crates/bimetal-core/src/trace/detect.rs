@@ -43,7 +43,7 @@ impl Likeness {
 /// The part of a file that detection uses.
 #[derive(Debug)]
 pub struct Sample<'a> {
-    /// The whole file.
+    /// The first bytes of the file: at least one megabyte, if it is so long.
     pub bytes: &'a [u8],
     /// Its first whole lines.
     text: &'a [u8],
@@ -69,7 +69,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// The format of a file, from its bytes; `name` appears in errors.
+/// The format of a file, from its first bytes; `name` appears in errors.
 ///
 /// # Errors
 /// [`ErrorKind::Undetected`] if no format fits, [`ErrorKind::Ambiguous`] if several do.

@@ -12,6 +12,7 @@ use super::collect::{Row, count};
 use super::detect::{Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
+use super::numbering::Numbering;
 use super::{Format, Input, Shared, TimeUnit, Trace};
 use crate::request::Op;
 
@@ -33,19 +34,18 @@ pub static FORMAT: Format = Format {
 const FIRST_WORDS: &[u8] = b"fio version ";
 
 /// State from the lines so far.
-struct Log<'a> {
+struct Log {
     /// 0 until the first line is read.
     version: u8,
     unit: TimeUnit,
     /// Total time of the waits in version 2.
     waited_ns: u64,
-    files: Vec<&'a [u8]>,
-    last_file: usize,
+    files: Numbering,
     syncs: u64,
 }
 
-impl<'a> Log<'a> {
-    fn row(&mut self, line: &'a [u8]) -> Parsed<Option<Row>> {
+impl Log {
+    fn row(&mut self, line: &[u8]) -> Parsed<Option<Row>> {
         if self.version == 0 {
             self.version = version(line)?;
             return Ok(None);
@@ -77,17 +77,7 @@ impl<'a> Log<'a> {
         let bytes = fields.whole("length")?;
         fields.end()?;
         let time_ns = stamp.unwrap_or(self.waited_ns);
-        Ok(Some(Row { time_ns, device: self.file_number(file), offset, bytes, op }))
-    }
-
-    fn file_number(&mut self, name: &'a [u8]) -> u64 {
-        if self.files.get(self.last_file).is_none_or(|last| *last != name) {
-            self.last_file = self.files.iter().position(|known| *known == name).unwrap_or_else(|| {
-                self.files.push(name);
-                self.files.len() - 1
-            });
-        }
-        self.last_file as u64
+        Ok(Some(Row { time_ns, device: self.files.number(file), offset, bytes, op }))
     }
 }
 
@@ -108,7 +98,7 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let unit = input.time_unit();
-    let mut log = Log { version: 0, unit, waited_ns: 0, files: Vec::new(), last_file: 0, syncs: 0 };
+    let mut log = Log { version: 0, unit, waited_ns: 0, files: Numbering::default(), syncs: 0 };
     let mut collector = lines::decode(input, "", |line| log.row(line))?;
     if log.syncs > 0 {
         collector.warn(format!("{} left out", count(log.syncs, "sync record")));

@@ -1,5 +1,7 @@
 //! Text traces: lines, fields, and exact numbers on byte slices, without allocation.
 
+use std::io::{self, Read};
+
 use super::collect::{Collector, MAX_BYTES, Row};
 use super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
 use super::{Input, TimeUnit};
@@ -269,16 +271,59 @@ fn time_slowly(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> 
     Ok(ns)
 }
 
+/// Initial size of the buffer of lines in bytes. It stays in the processor's cache.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// The lines of a file, a buffer full at a time.
+struct Pieces<R> {
+    source: R,
+    buffer: Vec<u8>,
+    /// End of the lines that were returned.
+    taken: usize,
+    filled: usize,
+}
+
+impl<R: Read> Pieces<R> {
+    fn new(source: R) -> Self {
+        Self { source, buffer: vec![0; BUFFER_BYTES], taken: 0, filled: 0 }
+    }
+
+    /// The next whole lines; `None` at the end of the file. A line longer than the buffer enlarges it.
+    fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        self.buffer.copy_within(self.taken..self.filled, 0);
+        self.filled -= self.taken;
+        self.taken = 0;
+        while self.taken == 0 {
+            if self.filled == self.buffer.len() {
+                self.buffer.resize(2 * self.filled, 0);
+            }
+            let read = match self.source.read(&mut self.buffer[self.filled..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            let end = memchr::memrchr(b'\n', &self.buffer[self.filled..self.filled + read]);
+            match end {
+                Some(end) => self.taken = self.filled + end + 1,
+                None if read == 0 && self.filled == 0 => return Ok(None),
+                None if read == 0 => self.taken = self.filled,
+                None => {}
+            }
+            self.filled += read;
+        }
+        Ok(Some(&self.buffer[..self.taken]))
+    }
+}
+
 /// Decodes a file with one record on each line. `row` parses a line and returns `None` for a valid line without a
 /// request.
 #[inline]
 pub fn decode<'a>(
     input: &Input<'a>,
     header: &str,
-    mut row: impl FnMut(&'a [u8]) -> Parsed<Option<Row>>,
+    mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>,
 ) -> Result<Collector<'a>, TraceError> {
     // Records are rarely shorter, so the list grows at most once or twice.
-    let mut collector = Collector::new(&input.options.devices, input.bytes.len() / 32);
+    let mut collector = Collector::new(&input.options.devices, input.expected_length / 32);
     each(input, header, |line| match row(line)? {
         Some(row) => collector.push(&row),
         None => Ok(()),
@@ -288,15 +333,21 @@ pub fn decode<'a>(
 
 /// Parses each line except the header.
 #[inline]
-pub(super) fn each<'a>(
-    input: &Input<'a>,
+pub(super) fn each(
+    input: &Input<'_>,
     header: &str,
-    mut read: impl FnMut(&'a [u8]) -> Parsed<()>,
+    mut read: impl FnMut(&[u8]) -> Parsed<()>,
 ) -> Result<(), TraceError> {
-    let mut lines = Lines::new(input.bytes).peekable();
-    lines.next_if(|(_, line)| is_header(line, header));
-    for (number, line) in lines {
-        read(line).map_err(|fault| input.fault(Place::Line(number), *fault))?;
+    let mut pieces = Pieces::new(input.bytes());
+    let (mut number, mut is_first) = (0, true);
+    while let Some(piece) = pieces.next().map_err(|error| input.unread(&error))? {
+        let mut lines = if number == 0 { Lines::new(piece) } else { Lines { rest: piece, number } };
+        for (number, line) in &mut lines {
+            if !(std::mem::take(&mut is_first) && is_header(line, header)) {
+                read(line).map_err(|fault| input.fault(Place::Line(number), *fault))?;
+            }
+        }
+        number = lines.number;
     }
     Ok(())
 }

@@ -32,14 +32,17 @@ mod disksim;
 mod encode;
 mod error;
 mod fio;
+mod input;
 mod lines;
 mod midas;
 mod mqsim;
 mod msr;
+mod numbering;
 mod object_places;
 mod objects;
 mod options;
 mod plausible;
+mod records;
 mod replayer;
 mod roles;
 mod spc;
@@ -53,10 +56,11 @@ mod time_unit;
 mod vscsi;
 mod vscsi_csv;
 
-pub use bimetal::{ReadError, encode_bimetal, is_bimetal, read_bimetal};
+pub use bimetal::encode_bimetal;
 pub use concat::concat;
 pub use detect::detect;
 pub use error::{ErrorKind, Place, TraceError};
+pub use input::{Input, ReadError, decode, read};
 pub use midas::encode_midas;
 pub use msr::encode_msr;
 pub use object_places::Objects;
@@ -163,19 +167,6 @@ pub enum Shared {
     Clock,
     /// One wall clock, and a device id names the same device in each file.
     ClockAndDevices,
-}
-
-/// The bytes of one file and how to read them.
-#[derive(Debug)]
-pub struct Input<'a> {
-    /// Its name, for errors.
-    pub name: &'a str,
-    /// The whole file.
-    pub bytes: &'a [u8],
-    /// Options for information that is not in the bytes.
-    pub options: &'a Options,
-    /// The format of the file.
-    pub format: &'static Format,
 }
 
 /// A decoded trace.
@@ -286,24 +277,6 @@ pub fn format(name: &str) -> Result<&'static Format, TraceError> {
         TraceError::new(ErrorKind::Option, "", format!("no trace format is named `{}`", name.escape_debug()))
             .with_hint(format!("the formats are {}", detect::names(FORMATS.iter().copied())))
     })
-}
-
-/// Decodes the bytes of one file; `name` appears in errors.
-///
-/// # Errors
-/// A [`TraceError`] for the first record that cannot be parsed exactly, for an undetectable or ambiguous format, for a
-/// trace without requests, and for options that do not apply to the format.
-pub fn decode(name: &str, bytes: &[u8], options: &Options) -> Result<Trace, TraceError> {
-    if bytes.is_empty() {
-        return Err(TraceError::new(ErrorKind::Empty, name, "the file is empty"));
-    }
-    let format = match options.format {
-        Some(format) => format,
-        None if options.columns.is_some() => table::format_of(bytes),
-        None => detect(name, bytes)?,
-    };
-    options.check(name, format)?;
-    (format.decode)(&Input { name, bytes, options, format })
 }
 
 #[cfg(test)]

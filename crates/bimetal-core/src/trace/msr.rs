@@ -12,6 +12,7 @@ use super::collect::Row;
 use super::detect::{self, Likeness, Sample};
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
+use super::numbering::Numbering;
 use super::{Format, Input, Shared, TimeUnit, Trace};
 use crate::request::{Op, SECTOR_BYTES};
 
@@ -35,28 +36,8 @@ const HEADER: &str = "timestamp,hostname,disknumber,type,offset,size,responsetim
 /// Upper limit of the disk numbers of one host.
 const HOST_STRIDE: u64 = 1 << 16;
 
-/// The hosts so far, in order of appearance.
-#[derive(Default)]
-struct Hosts<'a> {
-    names: Vec<&'a [u8]>,
-    last: usize,
-}
-
-impl<'a> Hosts<'a> {
-    #[inline]
-    fn number(&mut self, name: &'a [u8]) -> u64 {
-        if self.names.get(self.last).is_none_or(|last| *last != name) {
-            self.last = self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
-                self.names.push(name);
-                self.names.len() - 1
-            });
-        }
-        self.last as u64
-    }
-}
-
 #[inline]
-fn row<'a>(line: &'a [u8], unit: TimeUnit, hosts: &mut Hosts<'a>) -> Parsed<Option<Row>> {
+fn row(line: &[u8], unit: TimeUnit, hosts: &mut Numbering) -> Parsed<Option<Row>> {
     let mut fields = Fields::commas(line);
     let time_ns = fields.time("Timestamp", unit)?;
     let host = fields.next("Hostname")?;
@@ -74,17 +55,17 @@ fn row<'a>(line: &'a [u8], unit: TimeUnit, hosts: &mut Hosts<'a>) -> Parsed<Opti
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    detect::probe(sample, HEADER, |line| row(line, TimeUnit::HundredNanoseconds, &mut Hosts::default()))
+    detect::probe(sample, HEADER, |line| row(line, TimeUnit::HundredNanoseconds, &mut Numbering::default()))
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let unit = input.time_unit();
-    let mut hosts = Hosts::default();
+    let mut hosts = Numbering::default();
     let mut collector = lines::decode(input, HEADER, |line| row(line, unit, &mut hosts))?;
-    if let [first, second, ..] = hosts.names[..] {
+    if let (Some(first), Some(second)) = (hosts.name(0), hosts.name(1)) {
         collector.warn(format!(
             "{} hosts: device ids are the disk number of `{}`, 65536 + that of `{}`, and so on",
-            hosts.names.len(),
+            hosts.count(),
             first.escape_ascii(),
             second.escape_ascii()
         ));

@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
+use super::Format;
 use super::error::{ErrorKind, TraceError};
 use super::object_places::Objects;
 use super::roles::Columns;
 use super::time_unit::TimeUnit;
-use super::{Format, Input};
 
 /// Options for reading a trace. The default detects the format and takes every device.
 #[derive(Clone, Debug, Default)]
@@ -47,13 +47,6 @@ impl Options {
             return refuse("--objects", "which has addresses");
         }
         Ok(())
-    }
-}
-
-impl Input<'_> {
-    /// The unit of the time stamps: the given one, or the format's.
-    pub fn time_unit(&self) -> TimeUnit {
-        self.options.time_unit.or(self.format.time_unit).unwrap_or(TimeUnit::Nanoseconds)
     }
 }
 

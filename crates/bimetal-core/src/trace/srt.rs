@@ -155,16 +155,17 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    let mut at = start(input.bytes);
-    let start_seconds = start_seconds(&input.bytes[..at]).unwrap_or(0);
-    let mut collector = Collector::new(&input.options.devices, input.bytes.len() / (WORD * WORDS));
+    let bytes = input.whole()?;
+    let mut at = start(&bytes);
+    let start_seconds = start_seconds(&bytes[..at]).unwrap_or(0);
+    let mut collector = Collector::new(&input.options.devices, (bytes.len() / (WORD * WORDS)) as u64);
     let (mut number, mut suspect) = (0, 0);
-    while at < input.bytes.len() {
+    while at < bytes.len() {
         number += 1;
         let place = Place::Record { number, byte: at as u64 };
-        let record = Record::first(&input.bytes[at..]).map_err(|fault| input.fault(place, *fault))?;
+        let record = Record::first(&bytes[at..]).map_err(|fault| input.fault(place, *fault))?;
         let Some(record) = record else {
-            let what = format!("the file ends within this record, after {} bytes", input.bytes.len() - at);
+            let what = format!("the file ends within this record, after {} bytes", bytes.len() - at);
             return Err(input.error(ErrorKind::Truncated, what).at(place).with_hint("copy the file again"));
         };
         let pushed = record.row(start_seconds).and_then(|row| match row {

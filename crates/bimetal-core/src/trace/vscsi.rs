@@ -9,8 +9,9 @@
 
 use super::collect::{Collector, Row, count};
 use super::detect::{Likeness, Sample};
-use super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
+use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::time_of_whole;
+use super::records;
 use super::{Format, Input, Shared, TimeUnit, Trace};
 use crate::request::{Op, SECTOR_BYTES};
 
@@ -102,36 +103,20 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    let first_fits = |layout: &&Layout| input.bytes.get(..layout.length).is_some_and(|record| layout.fits(record));
-    let Some(layout) = layout(input.bytes).or_else(|| LAYOUTS.iter().find(first_fits)) else {
-        let kind = if input.bytes.len() < LAYOUTS[0].length { ErrorKind::Truncated } else { ErrorKind::Field };
+    let first_fits = |layout: &&Layout| input.start.get(..layout.length).is_some_and(|record| layout.fits(record));
+    let Some(layout) = layout(input.start).or_else(|| LAYOUTS.iter().find(first_fits)) else {
+        let kind = if input.start.len() < LAYOUTS[0].length { ErrorKind::Truncated } else { ErrorKind::Field };
         let what = "the first record has no known vscsi version";
         return Err(input.error(kind, what).with_hint("a record has 32 (version 1) or 40 bytes (version 2)"));
     };
     let unit = input.time_unit();
-    let records = input.bytes.chunks_exact(layout.length);
-    let (whole, rest) = (records.len() as u64, records.remainder().len());
-    let mut collector = Collector::new(&input.options.devices, records.len());
+    let mut collector = Collector::new(&input.options.devices, input.expected_length / layout.length as u64);
     let mut others = 0u64;
-    for (at, record) in records.enumerate() {
-        let read = match layout.row(record, unit) {
-            Ok(Some(row)) => collector.push(&row),
-            Ok(None) => {
-                others += 1;
-                Ok(())
-            }
-            Err(fault) => Err(fault),
-        };
-        if let Err(fault) = read {
-            let place = Place::Record { number: at as u64 + 1, byte: (at * layout.length) as u64 };
-            return Err(input.fault(place, *fault));
-        }
-    }
-    if rest > 0 {
-        let place = Place::Record { number: whole + 1, byte: whole * layout.length as u64 };
-        let what = format!("the file ends within this record, after {rest} of its {} bytes", layout.length);
-        return Err(input.error(ErrorKind::Truncated, what).at(place).with_hint("copy the file again"));
-    }
+    records::each(input, 0, layout.length, |record| {
+        let row = layout.row(record, unit)?;
+        others += u64::from(row.is_none());
+        row.map_or(Ok(()), |row| collector.push(&row))
+    })?;
     if others > 0 {
         collector.warn(format!("{} other than reads and writes left out", count(others, "SCSI command")));
     }
@@ -140,7 +125,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Options, decode as decode_any};
+    use super::super::{Options, Place, decode as decode_any};
     use super::*;
 
     fn v1(command: u16, bytes: u32, block: u64, time: u64) -> Vec<u8> {

@@ -18,6 +18,7 @@ mod pslc;
 mod queueing;
 mod registry;
 mod separation;
+mod sources;
 mod support;
 mod traces;
 mod wlaftl;

@@ -21,13 +21,13 @@ const REPEATS_FREE: u64 = 1 << 20;
 
 /// An access in a source.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Access<K> {
+pub(super) struct Access {
     /// Time in nanoseconds, with any origin that is the same for the whole file.
     pub time_ns: u64,
     /// Number of the tenant or volume. Each has separate ids.
     pub tenant: u64,
-    /// The key that identifies the object.
-    pub key: K,
+    /// The number that identifies the object.
+    pub key: u64,
     /// Its numeric id, if it has one.
     pub id: Option<u64>,
     /// First byte within the object.
@@ -59,9 +59,9 @@ struct Numbered {
 }
 
 /// The collected accesses.
-pub(super) struct ObjectCollector<K> {
+pub(super) struct ObjectCollector {
     how: Objects,
-    numbers: BTreeMap<(u64, K), u32>,
+    numbers: BTreeMap<(u64, u64), u32>,
     objects: Vec<Object>,
     accesses: Vec<Numbered>,
     requests: u64,
@@ -69,7 +69,7 @@ pub(super) struct ObjectCollector<K> {
     like_addresses: bool,
 }
 
-impl<K: Ord + Copy> ObjectCollector<K> {
+impl ObjectCollector {
     pub(super) fn new(input: &Input<'_>) -> Self {
         Self {
             how: input.options.objects.unwrap_or_default(),
@@ -82,7 +82,7 @@ impl<K: Ord + Copy> ObjectCollector<K> {
     }
 
     /// Adds an access.
-    pub(super) fn push(&mut self, access: &Access<K>) -> Parsed<()> {
+    pub(super) fn push(&mut self, access: &Access) -> Parsed<()> {
         let range = |field, what, value: u64| Fault::field(ErrorKind::Range, field, what, value.to_string().as_bytes());
         let end = access.offset.saturating_add(access.bytes);
         if end > OBJECT_MAX {
@@ -139,7 +139,7 @@ impl<K: Ord + Copy> ObjectCollector<K> {
     /// Lays out the objects and converts the accesses to requests.
     pub(super) fn finish(mut self, input: &Input<'_>, warnings: Vec<String>) -> Result<Trace, TraceError> {
         self.lay_out(input)?;
-        let mut collector = Collector::new(&input.options.devices, self.accesses.len());
+        let mut collector = Collector::new(&input.options.devices, self.accesses.len() as u64);
         warnings.into_iter().for_each(|warning| collector.warn(warning));
         let mut is_there = vec![false; self.objects.len()];
         for access in &self.accesses {

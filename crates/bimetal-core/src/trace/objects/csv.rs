@@ -8,6 +8,7 @@
 use super::super::detect::{Likeness, Sample};
 use super::super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::super::lines::{self, Fields, whole};
+use super::super::numbering::Numbering;
 use super::super::{Format, Input, Place, Shared, TimeUnit, Trace};
 use super::collector::{Access, ObjectCollector, left_out};
 use crate::request::Op;
@@ -93,7 +94,7 @@ impl Names {
         })
     }
 
-    fn access<'a>(&self, places: &Places, line: &'a [u8], unit: TimeUnit) -> Parsed<Option<Access<&'a [u8]>>> {
+    fn access(&self, places: &Places, line: &[u8], unit: TimeUnit, keys: &mut Numbering) -> Parsed<Option<Access>> {
         const FIELDS: usize = 32;
         let mut fields = Fields::commas(line);
         let mut found: [&[u8]; FIELDS] = [b""; FIELDS];
@@ -120,7 +121,7 @@ impl Names {
         Ok(Some(Access {
             time_ns: places.time.map_or(Ok(0), |place| lines::time(get(place), "time", unit))?,
             tenant: 0,
-            key,
+            key: keys.number(key),
             id: if self.keys_are_numbers { Some(id?) } else { id.ok() },
             offset: number(places.offset, "offset", 0)?,
             bytes: whole(get(places.size), "size")?,
@@ -135,20 +136,20 @@ pub(super) fn probe(sample: &Sample<'_>, names: &Names) -> Likeness {
 }
 
 pub(super) fn decode(input: &Input<'_>, names: &Names) -> Result<Trace, TraceError> {
-    let Some(places) = names.places(input.bytes) else {
+    let Some(places) = names.places(input.start) else {
         let needed = [names.key, names.size, names.needed].concat().join("`, `");
         let what = format!("the first line is no header with the names that are known: `{needed}`");
         return Err(input.error(ErrorKind::Field, what).at(Place::Line(1)));
     };
     let mut collector = ObjectCollector::new(input);
-    let (mut others, unit) = (0, input.time_unit());
+    let (mut others, mut keys, unit) = (0, Numbering::default(), input.time_unit());
     let mut is_header =
-        !input.bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input.bytes).trim_ascii_start().starts_with(b"#");
+        !input.start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input.start).trim_ascii_start().starts_with(b"#");
     lines::each(input, "", |line| {
         if std::mem::take(&mut is_header) {
             return Ok(());
         }
-        match names.access(&places, line, unit)? {
+        match names.access(&places, line, unit, &mut keys)? {
             Some(access) => collector.push(&access),
             None => {
                 others += 1;

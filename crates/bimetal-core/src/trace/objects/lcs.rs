@@ -65,11 +65,11 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         let hint = "convert the trace again, with libCacheSim's traceConv of 2025 or later";
         Err(input.error(kind, what).with_hint(hint))
     };
-    if !input.bytes.starts_with(&MAGIC) {
+    if !input.start.starts_with(&MAGIC) {
         return wrong(ErrorKind::Field, "the file does not start with lcs's magic number".to_owned());
     }
     let (Some(version), Some(requests), Some(again)) =
-        (word(input.bytes, VERSION_AT), word(input.bytes, REQUESTS_AT), word(input.bytes, MAGIC_AGAIN_AT))
+        (word(input.start, VERSION_AT), word(input.start, REQUESTS_AT), word(input.start, MAGIC_AGAIN_AT))
     else {
         return wrong(ErrorKind::Truncated, format!("the file ends within its header of {HEADER} bytes"));
     };
@@ -82,8 +82,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
             format!("version {version} of lcs is unknown, only 1 to {} are", LAYOUTS.len()),
         );
     };
-    let mut trace = layout.decode(input, HEADER)?;
-    let found = ((input.bytes.len() - HEADER) / layout.length) as u64;
+    let (mut trace, found) = layout.decode(input, HEADER)?;
     if requests != found {
         trace.warnings.push(format!("the header announces {requests} requests and {found} follow: is the file whole?"));
     }

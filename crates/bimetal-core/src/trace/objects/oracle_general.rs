@@ -71,7 +71,7 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    layout(input.bytes).unwrap_or(&PLAIN).decode(input, 0)
+    Ok(layout(input.start).unwrap_or(&PLAIN).decode(input, 0)?.0)
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //!
 //! All begin with u32 seconds and u64 id. (libCacheSim, oracleGeneralBin.h and lcs.h.)
 
-use super::super::collect::count;
-use super::super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
+use super::super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::super::lines::time_of_whole;
+use super::super::records;
 use super::super::{Input, TimeUnit, Trace};
 use super::collector::{Access, ObjectCollector};
 use crate::request::Op;
@@ -51,7 +51,7 @@ impl Layout {
         field(record, self.length - 8, 8)
     }
 
-    fn access(&self, record: &[u8], unit: TimeUnit) -> Parsed<Access<u64>> {
+    fn access(&self, record: &[u8], unit: TimeUnit) -> Parsed<Access> {
         let op_at = SIZE_AT + self.size_bytes;
         let (op, tenant) = match self.tenant_bytes {
             None => (Op::Read, 0),
@@ -65,27 +65,18 @@ impl Layout {
         Ok(Access { time_ns, tenant, key: id, id: Some(id), offset: 0, bytes, op, times: 1 })
     }
 
-    /// Decodes records that begin at byte `start`.
-    pub(super) fn decode(&self, input: &Input<'_>, start: usize) -> Result<Trace, TraceError> {
+    /// Decodes the records of a file after its first `header` bytes. Returns their number, too.
+    pub(super) fn decode(&self, input: &Input<'_>, header: usize) -> Result<(Trace, u64), TraceError> {
         let mut collector = ObjectCollector::new(input);
-        let records = input.bytes.get(start..).unwrap_or_default().chunks_exact(self.length);
-        let (whole, rest) = (records.len(), records.remainder().len());
-        let place = |at: usize| Place::Record { number: at as u64 + 1, byte: (start + at * self.length) as u64 };
-        for (at, record) in records.enumerate() {
-            let read = self.access(record, input.time_unit()).and_then(|access| collector.push(&access));
-            read.map_err(|fault| input.fault(place(at), *fault))?;
-        }
-        if rest > 0 {
-            let what =
-                format!("the file ends within this record, after {rest} of its {}", count(self.length as u64, "byte"));
-            return Err(input.error(ErrorKind::Truncated, what).at(place(whole)).with_hint("copy the file again"));
-        }
+        let records = records::each(input, header, self.length, |record| {
+            self.access(record, input.time_unit()).and_then(|access| collector.push(&access))
+        })?;
         let mut warnings = Vec::new();
         collector.warn_of_addresses(&mut warnings);
         if self.tenant_bytes.is_none() {
             collector.warn_of_reads(&mut warnings);
         }
-        collector.finish(input, warnings)
+        Ok((collector.finish(input, warnings)?, records))
     }
 }
 

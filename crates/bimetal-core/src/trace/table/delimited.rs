@@ -92,7 +92,7 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
-    let Some((number, first)) = Lines::new(input.bytes).next() else {
+    let Some((number, first)) = Lines::new(input.start).next() else {
         return Err(input.error(ErrorKind::NoRequests, "the file has no line"));
     };
     let (delimiter, columns, unit) = (delimiter(first), input.options.columns.as_ref(), input.options.time_unit);

@@ -48,7 +48,7 @@ impl<'a> Table<'a> {
             let what = format!("{what}, in the columns `{}{more}`", names.join(",").escape_debug());
             input.error(ErrorKind::Field, what).with_hint(SYNTAX_HINT)
         })?;
-        let mut collector = Collector::new(&input.options.devices, expected);
+        let mut collector = Collector::new(&input.options.devices, expected as u64);
         if input.options.columns.is_none() && mapping.time.is_none() {
             collector.warn(NO_TIME.to_owned());
         }
@@ -149,7 +149,7 @@ mod tests {
     ) -> Result<Trace, TraceError> {
         let columns = (!columns.is_empty()).then(|| columns.parse().unwrap());
         let options = Options { columns, time_unit, ..Options::default() };
-        let input = Input { name: "t", bytes: &[], options: &options, format: format("parquet").unwrap() };
+        let input = Input::of_table("t", &options, format("parquet").unwrap());
         let named = names.map(|(name, time_unit)| TableColumn { name, time_unit });
         let mut table = Table::of(&input, &named, 0)?;
         let needed: Vec<usize> = table.columns().iter().map(|(column, _)| *column).collect();

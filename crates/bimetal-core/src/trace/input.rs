@@ -1,0 +1,188 @@
+//! The bytes of one file, for one pass from its beginning to its end.
+//!
+//! A file is not held in memory: traces of some hundred gigabytes are published, of which a study needs a few devices.
+//! Detection sees the first megabyte. Afterwards lines and records are taken from a buffer that stays in the
+//! processor's cache. Only formats with records of any length take the whole file (`blktrace`, `srt`).
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io::{self, Read};
+
+use super::error::{ErrorKind, TraceError};
+use super::{Format, Options, TimeUnit, Trace, detect, table};
+
+/// Number of first bytes that detection and headers are limited to.
+const START_BYTES: u64 = 1 << 20;
+
+/// One file and how to read it.
+pub struct Input<'a> {
+    /// Its name, for errors.
+    pub name: &'a str,
+    /// Its first bytes: the whole file, or at least one megabyte.
+    pub start: &'a [u8],
+    /// Its expected length in bytes; smaller or 0 if it is unknown, as that of a compressed file is.
+    pub expected_length: u64,
+    /// Options for information that is not in the bytes.
+    pub options: &'a Options,
+    /// The format of the file.
+    pub format: &'static Format,
+    /// The bytes after `start`.
+    rest: &'a dyn Rest,
+}
+
+impl fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("name", &self.name).field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Input<'a> {
+    /// An input without bytes, for a table whose rows come from another reader.
+    pub fn of_table(name: &'a str, options: &'a Options, format: &'static Format) -> Self {
+        Self { name, start: &[], expected_length: 0, options, format, rest: &Nothing }
+    }
+
+    /// The unit of the time stamps: the given one, or the format's.
+    pub fn time_unit(&self) -> TimeUnit {
+        self.options.time_unit.or(self.format.time_unit).unwrap_or(TimeUnit::Nanoseconds)
+    }
+
+    /// The bytes of the file from the beginning. A file can be read once.
+    pub fn bytes(&self) -> Bytes<'_> {
+        Bytes { input: self, start: self.start }
+    }
+
+    /// The whole file. A file can be read once.
+    ///
+    /// # Errors
+    /// The source fails.
+    pub fn whole(&self) -> Result<Vec<u8>, TraceError> {
+        let mut bytes = Vec::new();
+        // One byte more, so that the read to the end needs no second allocation.
+        let expected = usize::try_from(self.expected_length).unwrap_or(usize::MAX).saturating_add(1);
+        let read = bytes.try_reserve_exact(expected).map_err(|_| io::ErrorKind::OutOfMemory.into());
+        read.and_then(|()| self.bytes().read_to_end(&mut bytes)).map_err(|error| self.unread(&error))?;
+        Ok(bytes)
+    }
+
+    /// The error of a source that failed. [`read`] replaces it by the failure itself.
+    pub(super) fn unread(&self, error: &io::Error) -> TraceError {
+        self.error(ErrorKind::Truncated, format!("reading failed: {error}"))
+    }
+}
+
+/// A reader of the bytes of a file.
+#[derive(Debug)]
+pub struct Bytes<'a> {
+    input: &'a Input<'a>,
+    /// Bytes of the start that are not read yet.
+    start: &'a [u8],
+}
+
+impl Bytes<'_> {
+    /// Reads until the buffer is full or the file ends. Returns the number of bytes read.
+    ///
+    /// # Errors
+    /// The source fails.
+    pub fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.input.unread(&error)),
+            }
+        }
+        Ok(filled)
+    }
+}
+
+impl Read for Bytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.start.is_empty() { self.input.rest.read(buffer) } else { self.start.read(buffer) }
+    }
+}
+
+/// The bytes after the first ones.
+trait Rest {
+    /// Reads like [`Read::read`].
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+struct Nothing;
+
+impl Rest for Nothing {
+    fn read(&self, _: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+}
+
+/// The rest of a source, which is read through a shared [`Input`].
+struct Source<'a> {
+    reader: RefCell<&'a mut dyn Read>,
+    /// The failure of the source.
+    failure: Cell<Option<io::Error>>,
+}
+
+impl Rest for Source<'_> {
+    fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.borrow_mut().read(buffer);
+        read.map_err(|error| {
+            let repeated = io::Error::new(error.kind(), error.to_string());
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.failure.set(Some(error));
+            }
+            repeated
+        })
+    }
+}
+
+/// Error of reading a trace from a source.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// Reading the source failed.
+    #[error(transparent)]
+    Source(#[from] io::Error),
+    /// The bytes are not a valid trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Decodes one file from a source that ends with the file. `expected_length` is its number of bytes, or less if that is
+/// unknown; `name` appears in errors.
+///
+/// # Errors
+/// A failing source. A [`TraceError`] for the first record that cannot be parsed exactly, for an undetectable or
+/// ambiguous format, for a trace without requests, and for options that do not apply to the format.
+pub fn read(name: &str, source: &mut dyn Read, expected_length: u64, options: &Options) -> Result<Trace, ReadError> {
+    let mut start = Vec::new();
+    Read::take(&mut *source, START_BYTES).read_to_end(&mut start)?;
+    if start.is_empty() {
+        return Err(TraceError::new(ErrorKind::Empty, name, "the file is empty").into());
+    }
+    let format = match options.format {
+        Some(format) => format,
+        None if options.columns.is_some() => table::format_of(&start),
+        None => detect(name, &start)?,
+    };
+    options.check(name, format)?;
+    let source = Source { reader: RefCell::new(source), failure: Cell::new(None) };
+    let expected_length = expected_length.max(start.len() as u64);
+    let decoded = (format.decode)(&Input { name, start: &start, expected_length, options, format, rest: &source });
+    match source.failure.take() {
+        Some(failure) => Err(failure.into()),
+        None => Ok(decoded?),
+    }
+}
+
+/// Decodes the bytes of one file; `name` appears in errors.
+///
+/// # Errors
+/// Those of [`read`], without a failing source.
+pub fn decode(name: &str, bytes: &[u8], options: &Options) -> Result<Trace, TraceError> {
+    read(name, &mut &*bytes, bytes.len() as u64, options).map_err(|error| match error {
+        ReadError::Trace(error) => error,
+        ReadError::Source(error) => TraceError::new(ErrorKind::Truncated, name, error.to_string()),
+    })
+}

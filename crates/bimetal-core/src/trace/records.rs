@@ -1,0 +1,42 @@
+//! Binary traces: records of one length.
+
+use std::io::{self, Read};
+
+use super::Input;
+use super::collect::count;
+use super::error::{ErrorKind, Parsed, Place, TraceError};
+
+/// Size of the buffer of records in bytes. It stays in the processor's cache.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Calls `read` for each record of `length` bytes after the first `header` bytes of a file. Returns their number.
+pub(super) fn each(
+    input: &Input<'_>,
+    header: usize,
+    length: usize,
+    mut read: impl FnMut(&[u8]) -> Parsed<()>,
+) -> Result<u64, TraceError> {
+    let mut source = input.bytes();
+    let skipped = io::copy(&mut Read::take(&mut source, header as u64), &mut io::sink());
+    skipped.map_err(|error| input.unread(&error))?;
+    let mut buffer = vec![0; BUFFER_BYTES.next_multiple_of(length)];
+    let mut number = 0;
+    let place = |number: u64| Place::Record { number: number + 1, byte: header as u64 + number * length as u64 };
+    loop {
+        let filled = source.fill(&mut buffer)?;
+        let records = buffer[..filled].chunks_exact(length);
+        let rest = records.remainder().len();
+        for record in records {
+            read(record).map_err(|fault| input.fault(place(number), *fault))?;
+            number += 1;
+        }
+        if rest > 0 {
+            let bytes = count(length as u64, "byte");
+            let what = format!("the file ends within this record, after {rest} of its {bytes}");
+            return Err(input.error(ErrorKind::Truncated, what).at(place(number)).with_hint("copy the file again"));
+        }
+        if filled < buffer.len() {
+            return Ok(number);
+        }
+    }
+}

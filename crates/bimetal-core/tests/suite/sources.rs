@@ -1,0 +1,146 @@
+//! Traces from sources: read in pieces of any size, with bounded memory, and with the errors of the source.
+
+use std::io::{self, ErrorKind, Read};
+
+use allocation_counter::measure;
+use bimetal_core::trace::{
+    DeviceChoice, FORMATS, Options, Place, ReadError, Trace, decode, encode_bimetal, format, read,
+};
+
+/// Lines of the SPC format, one for each request to the devices 0 to 3.
+struct Lines {
+    /// Number of the next line, from 0.
+    next: u64,
+    end: u64,
+    line: io::Cursor<Vec<u8>>,
+    /// Largest number of bytes for each read.
+    step: usize,
+    /// Error after the last line.
+    failure: Option<ErrorKind>,
+}
+
+impl Lines {
+    fn new(end: u64, step: usize, failure: Option<ErrorKind>) -> Self {
+        Self { next: 0, end, line: io::Cursor::default(), step, failure }
+    }
+}
+
+impl Read for Lines {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len().min(self.step);
+        let mut filled = 0;
+        while filled < wanted {
+            let read = self.line.read(&mut buffer[filled..wanted])?;
+            filled += read;
+            if read > 0 {
+                continue;
+            }
+            if self.next == self.end {
+                let failure = self.failure.filter(|_| filled == 0);
+                return failure.map_or(Ok(filled), |kind| Err(kind.into()));
+            }
+            let number = self.next;
+            self.next += 1;
+            let text = format!("{},{},4096,{},{number}.5\n", number % 4, number * 8, ["r", "w"][number as usize % 2]);
+            self.line = io::Cursor::new(text.into_bytes());
+        }
+        Ok(filled)
+    }
+}
+
+fn spc() -> Options {
+    Options { format: Some(format("spc").unwrap()), ..Options::default() }
+}
+
+fn trace_error(result: Result<Trace, ReadError>) -> bimetal_core::trace::TraceError {
+    match result.unwrap_err() {
+        ReadError::Trace(error) => error,
+        ReadError::Source(error) => panic!("{error}"),
+    }
+}
+
+/// More lines than detection reads, of which some end in each position of a buffer.
+const MANY: u64 = 100_000;
+
+#[test]
+fn pieces_of_any_size_are_one_file() {
+    let mut text = Vec::new();
+    Lines::new(MANY, usize::MAX, None).read_to_end(&mut text).unwrap();
+    assert!(text.len() > 2 << 20);
+    let whole = decode("t", &text, &Options::default()).unwrap();
+    assert_eq!((whole.reads, whole.writes, whole.devices.len()), (MANY / 2, MANY / 2, 4));
+    // A length that is not known is 0.
+    for (step, expected_length) in [(1, 0), (7, text.len() as u64), (4096, 1 << 40), (1 << 20, 1)] {
+        let piecewise = read("t", &mut Lines::new(MANY, step, None), expected_length, &Options::default()).unwrap();
+        assert!(piecewise == whole, "{step} {expected_length}");
+    }
+    // Without a line end at the end, and with a line that is longer than any buffer.
+    text.pop();
+    assert_eq!(decode("t", &text, &Options::default()).unwrap(), whole);
+    let long = [&text[..], b"\n#", &vec![b'x'; 3 << 20], b"\n\n0,8,512,r,9e5"].concat();
+    assert_eq!(decode("t", &long, &spc()).unwrap().reads, MANY / 2 + 1);
+    let error = decode("t", &[&long[..], b"x"].concat(), &spc()).unwrap_err();
+    assert_eq!(error.place(), Place::Line(MANY + 3), "{error}");
+}
+
+#[test]
+fn an_invalid_line_far_into_the_file_has_its_number() {
+    let mut source = Lines::new(MANY, 1000, None).chain(&b"0,8,512,q,1\n"[..]).chain(Lines::new(MANY, 1000, None));
+    let error = trace_error(read("t", &mut source, 0, &Options::default()));
+    assert_eq!((error.place(), error.field()), (Place::Line(MANY + 1), "Opcode"), "{error}");
+}
+
+#[test]
+fn memory_depends_on_the_requests_that_are_taken() {
+    let only = |id| Options { devices: DeviceChoice::Only(vec![id]), ..spc() };
+    let mut taken = 0;
+    let memory = measure(|| {
+        let mut source = Lines::new(10 * MANY, 1 << 16, None).chain(&b"7,8,512,w,1000000\n"[..]);
+        taken = read("t", &mut source, 1 << 40, &only(7)).unwrap().requests.len();
+    });
+    assert_eq!(taken, 1);
+    // The start of the file, and the buffer of lines. The text has more than 20 MB.
+    assert!(memory.bytes_max < 4 << 20, "{memory:?}");
+}
+
+/// A source that fails is no truncated trace, in any format.
+#[test]
+fn a_source_that_fails_is_the_error() {
+    for kind in [ErrorKind::Other, ErrorKind::UnexpectedEof] {
+        for lines in [0, 10, MANY] {
+            for options in [spc(), Options::default()] {
+                match read("t", &mut Lines::new(lines, 5000, Some(kind)), 0, &options) {
+                    Err(ReadError::Source(error)) => assert_eq!(error.kind(), kind),
+                    other => panic!("{lines} {kind}: {other:?}"),
+                }
+            }
+        }
+    }
+    let trace = decode("t", b"0,8,4096,r,0.5\n0,16,512,w,0.75\n", &Options::default()).unwrap();
+    let compact = encode_bimetal(&trace);
+    for cut in 1..=compact.len() {
+        for &known in FORMATS.iter().filter(|known| !["parquet", "arrow"].contains(&known.name)) {
+            let mut source = compact[..cut].chain(Lines::new(0, 1, Some(ErrorKind::TimedOut)));
+            let options = Options { format: Some(known), ..Options::default() };
+            let result = read("t", &mut source, 0, &options);
+            assert!(matches!(result, Err(ReadError::Source(_))), "{} {cut}: {result:?}", known.name);
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_read_is_repeated() {
+    struct Interrupted<R>(R, bool);
+    impl<R: Read> Read for Interrupted<R> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 { Err(ErrorKind::Interrupted.into()) } else { self.0.read(buffer) }
+        }
+    }
+    let whole = read("t", &mut Lines::new(MANY, 9999, None), 0, &Options::default()).unwrap();
+    let source = &mut Interrupted(Lines::new(MANY, 9999, None), false);
+    assert!(read("t", source, 0, &Options::default()).unwrap() == whole);
+    let compact = encode_bimetal(&whole);
+    let source = &mut Interrupted(&compact[..], false);
+    assert_eq!(read("t", source, 0, &Options::default()).unwrap().requests, whole.requests);
+}
