@@ -173,7 +173,7 @@ fn header(input: &Input<'_>, source: &mut Bytes<'_>) -> Result<Header, TraceErro
     if version != WITHOUT_HANDLES && version != WITH_HANDLES {
         let what =
             format!("version {version} of the form is unknown, only {WITHOUT_HANDLES} and {WITH_HANDLES} are known");
-        return Err(bad_header(input, what).into());
+        return Err(bad_header(input, what));
     }
     let length = DEVICE as u64 * devices;
     let mut table = Vec::new();
