@@ -116,6 +116,14 @@ impl TraceError {
         self
     }
 
+    /// The error of a record.
+    pub(super) fn of_fault(file: &str, place: Place, fault: Fault) -> Self {
+        let mut error = Self::new(fault.kind, file, fault.what).at(place);
+        error.detail.field = fault.field;
+        error.detail.text = fault.text;
+        error
+    }
+
     pub(super) fn at(mut self, place: Place) -> Self {
         self.detail.place = place;
         self
@@ -172,27 +180,6 @@ impl Fault {
     pub fn extra(text: &[u8]) -> Box<Self> {
         let what = "too many fields, from";
         Box::new(Self { kind: ErrorKind::FieldCount, field: "", what, text: Some(excerpt(text)) })
-    }
-}
-
-impl super::Input<'_> {
-    /// The error of a record, with its file, place and the layout of the format.
-    #[cold]
-    pub fn fault(&self, place: Place, fault: Fault) -> TraceError {
-        let mut error = TraceError::new(fault.kind, self.name, fault.what).at(place);
-        error.detail.field = fault.field;
-        error.detail.text = fault.text;
-        let mut hint = format!("a record of `{}` is: {}", self.format.name, self.format.layout);
-        if self.options.format.is_none() {
-            hint.push_str("; if the file has another format, name it with `--format`");
-        }
-        error.with_hint(hint)
-    }
-
-    /// An error about the file as a whole.
-    #[cold]
-    pub fn error(&self, kind: ErrorKind, what: impl Into<String>) -> TraceError {
-        TraceError::new(kind, self.name, what)
     }
 }
 

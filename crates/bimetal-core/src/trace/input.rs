@@ -8,11 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::{self, Read};
 
-use super::error::{ErrorKind, TraceError};
-use super::{Format, Options, TimeUnit, Trace, detect, table};
-
-/// Number of first bytes that detection and headers are limited to.
-const START_BYTES: u64 = 1 << 20;
+use super::error::{ErrorKind, Fault, Place, TraceError};
+use super::{Format, Options, TimeUnit};
 
 /// One file and how to read it.
 pub struct Input<'a> {
@@ -27,7 +24,7 @@ pub struct Input<'a> {
     /// The format of the file.
     pub format: &'static Format,
     /// The bytes after `start`.
-    rest: &'a dyn Rest,
+    pub(super) rest: &'a dyn Rest,
 }
 
 impl fmt::Debug for Input<'_> {
@@ -65,7 +62,23 @@ impl<'a> Input<'a> {
         Ok(bytes)
     }
 
-    /// The error of a source that failed. [`read`] replaces it by the failure itself.
+    /// The error of a record, with its file, place and the layout of the format.
+    #[cold]
+    pub fn fault(&self, place: Place, fault: Fault) -> TraceError {
+        let mut hint = format!("a record of `{}` is: {}", self.format.name, self.format.layout);
+        if self.options.format.is_none() {
+            hint.push_str("; if the file has another format, name it with `--format`");
+        }
+        TraceError::of_fault(self.name, place, fault).with_hint(hint)
+    }
+
+    /// An error about the file as a whole.
+    #[cold]
+    pub fn error(&self, kind: ErrorKind, what: impl Into<String>) -> TraceError {
+        TraceError::new(kind, self.name, what)
+    }
+
+    /// The error of a source that failed. [`read`](super::read) replaces it by the failure itself.
     pub(super) fn unread(&self, error: &io::Error) -> TraceError {
         self.error(ErrorKind::Truncated, format!("reading failed: {error}"))
     }
@@ -105,7 +118,7 @@ impl Read for Bytes<'_> {
 }
 
 /// The bytes after the first ones.
-trait Rest {
+pub(super) trait Rest {
     /// Reads like [`Read::read`].
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
 }
@@ -119,10 +132,21 @@ impl Rest for Nothing {
 }
 
 /// The rest of a source, which is read through a shared [`Input`].
-struct Source<'a> {
+pub(super) struct Source<'a> {
     reader: RefCell<&'a mut dyn Read>,
     /// The failure of the source.
     failure: Cell<Option<io::Error>>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(reader: &'a mut dyn Read) -> Self {
+        Self { reader: RefCell::new(reader), failure: Cell::new(None) }
+    }
+
+    /// The error that ended the reading, if one did.
+    pub(super) fn failure(self) -> Option<io::Error> {
+        self.failure.into_inner()
+    }
 }
 
 impl Rest for Source<'_> {
@@ -136,53 +160,4 @@ impl Rest for Source<'_> {
             repeated
         })
     }
-}
-
-/// Error of reading a trace from a source.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// Reading the source failed.
-    #[error(transparent)]
-    Source(#[from] io::Error),
-    /// The bytes are not a valid trace.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-}
-
-/// Decodes one file from a source that ends with the file. `expected_length` is its number of bytes, or less if that is
-/// unknown; `name` appears in errors.
-///
-/// # Errors
-/// A failing source. A [`TraceError`] for the first record that cannot be parsed exactly, for an undetectable or
-/// ambiguous format, for a trace without requests, and for options that do not apply to the format.
-pub fn read(name: &str, source: &mut dyn Read, expected_length: u64, options: &Options) -> Result<Trace, ReadError> {
-    let mut start = Vec::new();
-    Read::take(&mut *source, START_BYTES).read_to_end(&mut start)?;
-    if start.is_empty() {
-        return Err(TraceError::new(ErrorKind::Empty, name, "the file is empty").into());
-    }
-    let format = match options.format {
-        Some(format) => format,
-        None if options.columns.is_some() => table::format_of(&start),
-        None => detect(name, &start)?,
-    };
-    options.check(name, format)?;
-    let source = Source { reader: RefCell::new(source), failure: Cell::new(None) };
-    let expected_length = expected_length.max(start.len() as u64);
-    let decoded = (format.decode)(&Input { name, start: &start, expected_length, options, format, rest: &source });
-    match source.failure.take() {
-        Some(failure) => Err(failure.into()),
-        None => Ok(decoded?),
-    }
-}
-
-/// Decodes the bytes of one file; `name` appears in errors.
-///
-/// # Errors
-/// Those of [`read`], without a failing source.
-pub fn decode(name: &str, bytes: &[u8], options: &Options) -> Result<Trace, TraceError> {
-    read(name, &mut &*bytes, bytes.len() as u64, options).map_err(|error| match error {
-        ReadError::Trace(error) => error,
-        ReadError::Source(error) => TraceError::new(ErrorKind::Truncated, name, error.to_string()),
-    })
 }
