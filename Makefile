@@ -113,7 +113,7 @@ bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
 
 # Crashes stores of every scheme CRASHES times (a million take five minutes and more). Kills servers under a file system KILLS times, and a
-# tenth as often under each of SQLite, PostgreSQL and a guest. Executes each fuzz target FUZZ_RUNS times (ten million take hours). Prints
+# tenth as often under each of SQLite, PostgreSQL and a guest. Executes each fuzz target FUZZ_RUNS times (ten million take two hours). Prints
 # the totals.
 CRASHES ?= 1000000
 KILLS ?= 1000

@@ -53,7 +53,7 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
         jobs: usize::from(args.jobs.unwrap_or(0)),
     };
     let TraceArgs { traces, options } = &args.trace;
-    let source = TraceSource::opened(&workload.facts.name, traces, &setup::reading(options), options.limit);
+    let source = TraceSource::opened(&workload.facts.name, traces, &setup::reading(options));
     let answer = {
         let bar = StepBar::new(0);
         advise(workload, &source, &question, &|phase, done, most| {

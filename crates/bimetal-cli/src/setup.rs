@@ -25,6 +25,7 @@ pub fn reading(options: &TraceOptions) -> Options {
         action: options.action,
         columns: options.columns.clone(),
         objects: options.objects,
+        limit: options.limit,
     }
 }
 
@@ -71,7 +72,7 @@ pub fn traces(paths: &[std::path::PathBuf], options: &TraceOptions) -> Result<Wo
 }
 
 fn limited(trace: Trace, options: &TraceOptions) -> Workload {
-    Workload::of(trace, options.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)))
+    Workload::of(trace, options.limit)
 }
 
 /// Number of intervals of figures over time in a report and in other programs' formats, unless the user gives one.

@@ -39,9 +39,9 @@ impl Trace {
     }
 
     /// A trace from files, or the built-in one if there are none.
-    fn opened(trace: trace::Trace, paths: &[PathBuf], options: &Options, limit: Option<usize>) -> Self {
-        let workload = Workload::of(trace, limit);
-        let source = TraceSource::opened(&workload.facts.name, paths, options, limit.map(|limit| limit as u64));
+    fn opened(trace: trace::Trace, paths: &[PathBuf], options: &Options) -> Self {
+        let workload = Workload::of(trace, options.limit);
+        let source = TraceSource::opened(&workload.facts.name, paths, options);
         Self { workload, source }
     }
 }
@@ -93,7 +93,7 @@ impl Trace {
         objects: Option<&str>,
         action: Option<&str>,
         volumes: Option<Vec<u64>>,
-        limit: Option<usize>,
+        limit: Option<u64>,
     ) -> PyResult<Self> {
         let options = || -> Result<Options, TraceError> {
             Ok(Options {
@@ -103,12 +103,13 @@ impl Trace {
                 columns: columns.map(str::parse::<trace::Columns>).transpose()?,
                 objects: objects.map(str::parse::<trace::Objects>).transpose()?,
                 action: action.map(str::parse::<Action>).transpose()?,
+                limit,
             })
         };
         let options = options().map_err(|error| error.raise(py))?;
         let opened = interruptible(py, |stop| {
             let trace = input::open_with_progress(&paths, &options, &|_, _| stop.flow())?;
-            Ok(Self::opened(trace, &paths, &options, limit))
+            Ok(Self::opened(trace, &paths, &options))
         })?;
         opened.map_err(|error: input::InputError| error.raise(py))
     }
@@ -116,8 +117,9 @@ impl Trace {
     /// The built-in trace.
     #[staticmethod]
     #[pyo3(signature = (limit))]
-    fn sample(py: Python<'_>, limit: Option<usize>) -> PyResult<Self> {
-        let opened = py.detach(|| sample::open().map(|trace| Self::opened(trace, &[], &Options::default(), limit)));
+    fn sample(py: Python<'_>, limit: Option<u64>) -> PyResult<Self> {
+        let options = Options { limit, ..Options::default() };
+        let opened = py.detach(|| sample::open().map(|trace| Self::opened(trace, &[], &options)));
         opened.map_err(|error| error.raise(py))
     }
 

@@ -44,10 +44,10 @@ struct Layouts {
 
 impl Workload {
     /// A trace, or its first `limit` requests.
-    pub fn of(trace: Trace, limit: Option<usize>) -> Self {
+    pub fn of(trace: Trace, limit: Option<u64>) -> Self {
         let mut requests = trace.requests;
-        let cut = limit.is_some_and(|limit| limit < requests.len());
-        requests.truncate(limit.unwrap_or(usize::MAX));
+        let cut = limit.is_some_and(|limit| limit < requests.len() as u64);
+        requests.truncate(limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
         let (mut facts, extents) =
             Threads.join(|| TraceFacts::of(&trace.name, trace.format, &requests), || Extents::of(&requests));
         if !cut {

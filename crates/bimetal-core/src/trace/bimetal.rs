@@ -349,7 +349,7 @@ impl Gathered<'_> {
 /// Keeps only the chosen devices. The byte totals then count whole sectors, because exact totals are only known for all
 /// devices together.
 fn choose(input: &Input<'_>, trace: &Trace) -> Result<Trace, TraceError> {
-    let mut collector = Collector::new(&input.options.devices, 0);
+    let mut collector = Collector::new(input.options, 0);
     for (request, number) in trace.requests.iter().zip(1..) {
         let Some(device) = trace.device_of(request.sector) else {
             continue;

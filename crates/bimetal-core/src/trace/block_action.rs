@@ -19,7 +19,7 @@ pub(super) struct Steps<'a> {
 impl<'a> Steps<'a> {
     pub(super) fn new(input: &'a Input<'a>) -> Self {
         // Few of the records of a recording are requests, so the lists grow as needed.
-        Self { input, collectors: Action::ALL.map(|_| Collector::new(&input.options.devices, 0)), seen: [0; 3] }
+        Self { input, collectors: Action::ALL.map(|_| Collector::new(input.options, 0)), seen: [0; 3] }
     }
 
     /// Adds a record. `row` parses it, which is only needed if its action may be used.

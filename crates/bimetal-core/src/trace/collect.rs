@@ -1,9 +1,10 @@
 //! Gathers the records of a file, device by device, and lays them out as one [`Trace`].
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
-use super::{DeviceChoice, Input, Trace, TraceDevice, plausible};
+use super::{DeviceChoice, Input, Options, Trace, TraceDevice, plausible};
 use crate::request::{Op, Request, SECTOR_BYTES};
 
 /// Largest end of an address space. No store is larger, and sector arithmetic below it cannot overflow.
@@ -39,7 +40,7 @@ struct Device {
 
 /// The collected records.
 pub struct Collector<'a> {
-    choice: &'a DeviceChoice,
+    options: &'a Options,
     requests: Vec<Request>,
     /// Index in `devices` of each request's device.
     device_of: Vec<u32>,
@@ -58,12 +59,15 @@ pub struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    /// A collector for the devices of `choice`, with room for about `expected` records.
-    pub fn new(choice: &'a DeviceChoice, expected: u64) -> Self {
+    /// A collector with these options, with room for about `expected` records.
+    pub fn new(options: &'a Options, expected: u64) -> Self {
         // Few of the records may be taken, and all may be more than fit into memory.
-        let expected = if matches!(choice, DeviceChoice::All) { expected.min(RESERVED_MAX) as usize } else { 0 };
+        let expected = match options.devices {
+            DeviceChoice::All => expected.min(options.limit.unwrap_or(RESERVED_MAX)).min(RESERVED_MAX) as usize,
+            DeviceChoice::Only(_) => 0,
+        };
         Self {
-            choice,
+            options,
             requests: Vec::with_capacity(expected),
             device_of: Vec::with_capacity(expected),
             devices: Vec::new(),
@@ -139,10 +143,22 @@ impl<'a> Collector<'a> {
         let next = self.devices.len() as u32;
         let slot = *self.index.entry(id).or_insert(next);
         if slot == next {
-            self.devices.push(Device { id, taken: self.choice.takes(id), end_sector: 0, requests: 0 });
+            self.devices.push(Device { id, taken: self.options.devices.takes(id), end_sector: 0, requests: 0 });
         }
         self.last_device = slot as usize;
         self.last_device
+    }
+
+    /// Whether no more records are needed: see [`Options::limit`].
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.options.limit.is_some_and(|limit| self.requests.len() as u64 >= limit)
+    }
+
+    /// [`Break`](ControlFlow::Break) if no more records are needed.
+    #[inline]
+    pub(super) fn flow(&self) -> ControlFlow<()> {
+        if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Lays the devices end to end and puts the requests in order of arrival.
@@ -187,9 +203,12 @@ impl<'a> Collector<'a> {
     }
 
     fn check_choice(&self, input: &Input<'_>) -> Result<(), TraceError> {
-        let DeviceChoice::Only(ids) = self.choice else {
+        let DeviceChoice::Only(ids) = &self.options.devices else {
             return Ok(());
         };
+        if self.is_full() {
+            return Ok(()); // a device may be absent from the part that was read
+        }
         let absent = ids.iter().find(|id| !self.index.is_empty() && !self.index.contains_key(id));
         absent.map_or(Ok(()), |id| {
             let mut known: Vec<String> = self.index.keys().take(20).map(u64::to_string).collect();

@@ -1,6 +1,7 @@
 //! Text traces: lines, fields, and exact numbers on byte slices, without allocation.
 
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 
 use super::collect::{Collector, MAX_BYTES, Row};
 use super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
@@ -323,10 +324,12 @@ pub fn decode<'a>(
     mut row: impl FnMut(&[u8]) -> Parsed<Option<Row>>,
 ) -> Result<Collector<'a>, TraceError> {
     // Records are rarely shorter, so the list grows at most once or twice.
-    let mut collector = Collector::new(&input.options.devices, input.expected_length / 32);
-    each(input, header, |line| match row(line)? {
-        Some(row) => collector.push(&row),
-        None => Ok(()),
+    let mut collector = Collector::new(input.options, input.expected_length / 32);
+    until(input, header, |line| {
+        if let Some(row) = row(line)? {
+            collector.push(&row)?;
+        }
+        Ok(collector.flow())
     })?;
     Ok(collector)
 }
@@ -338,13 +341,26 @@ pub(super) fn each(
     header: &str,
     mut read: impl FnMut(&[u8]) -> Parsed<()>,
 ) -> Result<(), TraceError> {
+    until(input, header, |line| read(line).map(ControlFlow::Continue))
+}
+
+/// Parses each line except the header, until `read` ends it.
+#[inline]
+fn until(
+    input: &Input<'_>,
+    header: &str,
+    mut read: impl FnMut(&[u8]) -> Parsed<ControlFlow<()>>,
+) -> Result<(), TraceError> {
     let mut pieces = Pieces::new(input.bytes());
     let (mut number, mut is_first) = (0, true);
     while let Some(piece) = pieces.next().map_err(|error| input.unread(&error))? {
         let mut lines = if number == 0 { Lines::new(piece) } else { Lines { rest: piece, number } };
         for (number, line) in &mut lines {
-            if !(std::mem::take(&mut is_first) && is_header(line, header)) {
-                read(line).map_err(|fault| input.fault(Place::Line(number), *fault))?;
+            if std::mem::take(&mut is_first) && is_header(line, header) {
+                continue;
+            }
+            if read(line).map_err(|fault| input.fault(Place::Line(number), *fault))?.is_break() {
+                return Ok(());
             }
         }
         number = lines.number;

@@ -1,6 +1,7 @@
 //! Binary traces: records of one length.
 
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 
 use super::Input;
 use super::collect::count;
@@ -9,12 +10,13 @@ use super::error::{ErrorKind, Parsed, Place, TraceError};
 /// Size of the buffer of records in bytes. It stays in the processor's cache.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Calls `read` for each record of `length` bytes after the first `header` bytes of a file. Returns their number.
+/// Calls `read` for each record of `length` bytes after the first `header` bytes of a file, until it ends that. Returns
+/// their number.
 pub(super) fn each(
     input: &Input<'_>,
     header: usize,
     length: usize,
-    mut read: impl FnMut(&[u8]) -> Parsed<()>,
+    mut read: impl FnMut(&[u8]) -> Parsed<ControlFlow<()>>,
 ) -> Result<u64, TraceError> {
     let mut source = input.bytes();
     let skipped = io::copy(&mut Read::take(&mut source, header as u64), &mut io::sink());
@@ -27,8 +29,11 @@ pub(super) fn each(
         let records = buffer[..filled].chunks_exact(length);
         let rest = records.remainder().len();
         for record in records {
-            read(record).map_err(|fault| input.fault(place(number), *fault))?;
+            let flow = read(record).map_err(|fault| input.fault(place(number), *fault))?;
             number += 1;
+            if flow.is_break() {
+                return Ok(number);
+            }
         }
         if rest > 0 {
             let bytes = count(length as u64, "byte");

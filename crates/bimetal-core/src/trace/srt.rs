@@ -158,7 +158,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let bytes = input.whole()?;
     let mut at = start(&bytes);
     let start_seconds = start_seconds(&bytes[..at]).unwrap_or(0);
-    let mut collector = Collector::new(&input.options.devices, (bytes.len() / (WORD * WORDS)) as u64);
+    let mut collector = Collector::new(input.options, (bytes.len() / (WORD * WORDS)) as u64);
     let (mut number, mut suspect) = (0, 0);
     while at < bytes.len() {
         number += 1;

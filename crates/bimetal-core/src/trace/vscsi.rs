@@ -110,12 +110,13 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         return Err(input.error(kind, what).with_hint("a record has 32 (version 1) or 40 bytes (version 2)"));
     };
     let unit = input.time_unit();
-    let mut collector = Collector::new(&input.options.devices, input.expected_length / layout.length as u64);
+    let mut collector = Collector::new(input.options, input.expected_length / layout.length as u64);
     let mut others = 0u64;
     records::each(input, 0, layout.length, |record| {
         let row = layout.row(record, unit)?;
         others += u64::from(row.is_none());
-        row.map_or(Ok(()), |row| collector.push(&row))
+        row.map_or(Ok(()), |row| collector.push(&row))?;
+        Ok(collector.flow())
     })?;
     if others > 0 {
         collector.warn(format!("{} other than reads and writes left out", count(others, "SCSI command")));

@@ -103,6 +103,37 @@ fn memory_depends_on_the_requests_that_are_taken() {
     assert!(memory.bytes_max < 4 << 20, "{memory:?}");
 }
 
+#[test]
+fn a_limit_ends_the_reading() {
+    let limited = |limit, devices| Options { limit: Some(limit), devices, ..spc() };
+    let first = |requests, devices| {
+        // Reading on would fail.
+        let mut source = Lines::new(10 * MANY, 1 << 16, Some(ErrorKind::Other));
+        let trace = read("t", &mut source, 0, &limited(requests, devices)).unwrap();
+        assert!(source.next < MANY, "{}", source.next);
+        trace
+    };
+    let trace = first(10, DeviceChoice::All);
+    assert_eq!((trace.reads, trace.writes, trace.devices.len(), trace.duration_ns()), (5, 5, 4, 9_000_000_000));
+    // The second device may follow.
+    let chosen = first(3, DeviceChoice::Only(vec![1, 9]));
+    assert_eq!(chosen.requests.iter().map(|request| request.sector).collect::<Vec<_>>(), [8, 40, 72]);
+    let absent = read("t", &mut Lines::new(20, 99, None), 0, &limited(6, DeviceChoice::Only(vec![1, 9])));
+    assert!(trace_error(absent).to_string().contains("no device `9`"));
+    let records: Vec<u8> = (0..MANY as u32).flat_map(|at| vscsi(at, at)).collect();
+    let options = Options { limit: Some(7), ..Options::default() };
+    let trace = decode("t", &records, &options).unwrap();
+    assert_eq!((trace.format, trace.requests.len()), ("vscsi", 7));
+}
+
+/// A read in version 1 of the format.
+fn vscsi(serial: u32, block: u32) -> Vec<u8> {
+    let mut record: Vec<u8> = [serial, 4096, 1].into_iter().flat_map(u32::to_le_bytes).collect();
+    record.extend([0x28u16, 0x0100].into_iter().flat_map(u16::to_le_bytes));
+    record.extend([u64::from(block), u64::from(serial)].into_iter().flat_map(u64::to_le_bytes));
+    record
+}
+
 /// A source that fails is no truncated trace, in any format.
 #[test]
 fn a_source_that_fails_is_the_error() {

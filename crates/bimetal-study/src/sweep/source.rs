@@ -82,7 +82,7 @@ pub struct Loaded {
 
 impl TraceSource {
     /// The source of a trace that was read from files; without paths, of the built-in trace.
-    pub fn opened(name: &str, paths: &[PathBuf], options: &Options, limit: Option<u64>) -> Self {
+    pub fn opened(name: &str, paths: &[PathBuf], options: &Options) -> Self {
         let named = |path: &PathBuf| path.to_str().filter(|_| !input::is_standard_input(path)).map(str::to_owned);
         let volumes = match &options.devices {
             DeviceChoice::All => None,
@@ -102,7 +102,7 @@ impl TraceSource {
         } else {
             paths.iter().map(named).collect::<Option<_>>().map_or(Origin::Memory, files)
         };
-        Self { name: name.to_owned(), from, limit }
+        Self { name: name.to_owned(), from, limit: options.limit }
     }
 
     /// The source of requests that exist only in memory.
@@ -152,8 +152,7 @@ impl TraceSource {
             Origin::Generated { workload, set, seed } => generate::trace(workload, &pairs(set), *seed)?,
             Origin::Memory => return Err(self.is_gone()),
         };
-        let limit = self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let mut workload = Workload::of(trace, limit);
+        let mut workload = Workload::of(trace, self.limit);
         workload.facts.name.clone_from(&self.name);
         Ok(Loaded { workload, fingerprint })
     }
@@ -177,6 +176,7 @@ impl TraceSource {
             columns: columns.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
             objects: objects.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
             action: action.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
+            limit: self.limit,
         })
     }
 
@@ -270,7 +270,7 @@ mod tests {
     fn what_was_read_is_named_as_it_was_unless_it_cannot_be_read_again() {
         let opened = |paths: &[&str], options: &Options| {
             let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-            TraceSource::opened("t", &paths, options, Some(9)).words()
+            TraceSource::opened("t", &paths, options).words()
         };
         let options = Options {
             format: Some(trace::format("spc").unwrap()),
@@ -279,13 +279,14 @@ mod tests {
             columns: Some("time:ms,-,op:1=read,offset:sectors,size".parse().unwrap()),
             objects: Some("sectors".parse().unwrap()),
             action: Some("D".parse().unwrap()),
+            limit: Some(9),
         };
         let words = opened(&["a b", "-c"], &options).unwrap().join(" ");
         assert_eq!(
             words,
             "a b ./-c --format spc --time-unit ms --columns time:ms,-,op:1=read,offset:sectors,size:bytes --objects sectors --action D --volumes 0,2 --limit 9"
         );
-        let plain = Options::default();
+        let plain = Options { limit: Some(9), ..Options::default() };
         assert_eq!(opened(&[], &plain).unwrap().join(" "), "--limit 9");
         assert_eq!(opened(&["a", "-"], &plain), None, "the standard input");
         let source = TraceSource::in_memory("t");

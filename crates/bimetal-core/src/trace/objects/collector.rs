@@ -139,7 +139,7 @@ impl ObjectCollector {
     /// Lays out the objects and converts the accesses to requests.
     pub(super) fn finish(mut self, input: &Input<'_>, warnings: Vec<String>) -> Result<Trace, TraceError> {
         self.lay_out(input)?;
-        let mut collector = Collector::new(&input.options.devices, self.accesses.len() as u64);
+        let mut collector = Collector::new(input.options, self.accesses.len() as u64);
         warnings.into_iter().for_each(|warning| collector.warn(warning));
         let mut is_there = vec![false; self.objects.len()];
         for access in &self.accesses {

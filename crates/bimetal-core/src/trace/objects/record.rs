@@ -3,6 +3,8 @@
 //!
 //! All begin with u32 seconds and u64 id. (libCacheSim, oracleGeneralBin.h and lcs.h.)
 
+use std::ops::ControlFlow;
+
 use super::super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::super::lines::time_of_whole;
 use super::super::records;
@@ -69,7 +71,7 @@ impl Layout {
     pub(super) fn decode(&self, input: &Input<'_>, header: usize) -> Result<(Trace, u64), TraceError> {
         let mut collector = ObjectCollector::new(input);
         let records = records::each(input, header, self.length, |record| {
-            self.access(record, input.time_unit()).and_then(|access| collector.push(&access))
+            collector.push(&self.access(record, input.time_unit())?).map(ControlFlow::Continue)
         })?;
         let mut warnings = Vec::new();
         collector.warn_of_addresses(&mut warnings);

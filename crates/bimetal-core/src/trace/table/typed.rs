@@ -48,7 +48,7 @@ impl<'a> Table<'a> {
             let what = format!("{what}, in the columns `{}{more}`", names.join(",").escape_debug());
             input.error(ErrorKind::Field, what).with_hint(SYNTAX_HINT)
         })?;
-        let mut collector = Collector::new(&input.options.devices, expected as u64);
+        let mut collector = Collector::new(input.options, expected as u64);
         if input.options.columns.is_none() && mapping.time.is_none() {
             collector.warn(NO_TIME.to_owned());
         }
