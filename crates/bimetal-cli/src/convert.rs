@@ -1,5 +1,6 @@
 //! `bimetal convert`: traces from one format to another.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use bimetal_core::trace::Trace;
@@ -42,19 +43,38 @@ pub fn file(output: &Path) -> Option<&Path> {
 /// Writes a trace in the chosen format and reports it.
 pub fn write(trace: &Trace, path: &Path, target: &TargetArgs) -> Result<(), Failure> {
     let writer = writer::choose(target.to.as_deref(), path).map_err(Failure::usage)?;
-    let bytes = (writer.encode)(trace)?;
+    let mut bytes = 0;
+    let encode = |out: &mut dyn Write| (writer.encode)(trace, &mut Counted { out, bytes: &mut bytes });
     let shown = if is_hyphen(path) {
-        output::print_bytes(&bytes)?;
+        output::print_with(encode)?;
         "the standard output".to_owned()
     } else {
-        output::write_file(path, &bytes)?;
+        output::write_file_with(path, encode)?;
         path.display().to_string()
     };
     let requests = crate::number::counted(trace.requests.len() as u64, "request");
-    let size = crate::number::with_unit(crate::number::SIZES, bytes.len() as f64);
+    let size = crate::number::with_unit(crate::number::SIZES, bytes as f64);
     if let Some(warning) = writer.warning(trace) {
         warn(&warning);
     }
     crate::inform(&format!("{requests} written to {shown} as `{}` ({size})", writer.format));
     Ok(())
+}
+
+/// A writer that counts its bytes.
+struct Counted<'a> {
+    out: &'a mut dyn Write,
+    bytes: &'a mut u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(buffer)?;
+        *self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }

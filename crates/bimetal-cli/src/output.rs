@@ -1,9 +1,11 @@
 //! Writes results: tables and JSON to the standard output, and files atomically.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use bimetal_core::profile::Profile;
+use bimetal_core::trace::WriteError;
 use bimetal_study::compare::Comparison;
 use bimetal_study::ranking::Sort;
 use serde::Serialize;
@@ -96,8 +98,14 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// Writes bytes to the standard output.
 pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    print_with(|out| Ok(out.write_all(bytes)?))
+}
+
+/// Writes to the standard output with `write`.
+pub fn print_with(write: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| unprintable(&error))
+    let written = write(&mut stdout).and_then(|()| Ok(stdout.flush()?));
+    written.map_err(|error| failed(error, unprintable))
 }
 
 /// The failure to write to the standard output.
@@ -108,11 +116,26 @@ pub fn unprintable(error: &io::Error) -> Failure {
 /// Writes a file completely or not at all: to a temporary file beside it, which then replaces it. A target that is not
 /// a regular file, such as a pipe, is written directly.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    match place(path)? {
-        Place::Stream => std::fs::write(path, bytes),
-        Place::File(path) => replace(&path, bytes),
+    write_file_with(path, |out| Ok(out.write_all(bytes)?))
+}
+
+/// Writes a file with `write`, like [`write_file`].
+pub fn write_file_with(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>,
+) -> Result<(), Failure> {
+    let written = match place(path)? {
+        Place::Stream => File::create(path).map_err(WriteError::from).and_then(|mut file| write(&mut file)),
+        Place::File(path) => replace(&path, write),
+    };
+    written.map_err(|error| failed(error, |error| unwritable(path, error)))
+}
+
+fn failed(error: WriteError, unwritten: impl FnOnce(&io::Error) -> Failure) -> Failure {
+    match error {
+        WriteError::Sink(error) => unwritten(&error),
+        WriteError::Trace(error) => error.into(),
     }
-    .map_err(|error| unwritable(path, &error))
 }
 
 /// Checks that a file can be written.
@@ -153,11 +176,11 @@ fn unwritten(what: &str, error: &io::Error) -> Failure {
     }
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>) -> Result<(), WriteError> {
     let mut file = beside(path)?;
-    file.write_all(bytes)?;
+    write(&mut file)?;
     file.as_file().sync_all()?;
-    file.persist(path)?;
+    file.persist(path).map_err(io::Error::from)?;
     Ok(())
 }
 

@@ -71,7 +71,8 @@ fn main() {
     }
     let generated = generate::trace("uniform", &[("requests".into(), "10000000".into())], 1)
         .unwrap_or_else(|error| panic!("{error}"));
-    let (requests, rate) = speed("compact", &trace::encode_bimetal(&generated), &Options::default());
+    let (requests, rate) =
+        speed("compact", &trace::encoded(trace::encode_bimetal, &generated).unwrap_or_default(), &Options::default());
     println!("{:<12} {:<34} {:>12} {:>8.0}", "bimetal", "10 million generated requests", requests, rate);
     let rate = fill_speed(&generated.requests);
     println!("{:<12} {:<34} {:>12} {:>8.0}", "(memory)", "a fresh buffer of that size, copied", requests, rate);

@@ -171,7 +171,7 @@ pub(crate) fn collected(name: &str, format: &'static str, requests: Vec<Request>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bimetal_core::trace::{Options, decode};
+    use bimetal_core::trace::{Options, decode, encoded};
     use bimetal_core::workload::WORKLOADS;
     use std::ops::ControlFlow;
 
@@ -182,7 +182,7 @@ mod tests {
             // Most formats have no placement handles.
             trace.requests.iter_mut().for_each(|request| request.handle = 0);
             for writer in crate::writer::WRITERS {
-                let bytes = (writer.encode)(&trace).unwrap();
+                let bytes = encoded(writer.encode, &trace).unwrap();
                 let read = decode("x", &bytes, &Options::default()).unwrap();
                 let places = |trace: &Trace| -> Vec<_> {
                     trace.requests.iter().map(|request| (request.sector, request.sectors, request.op)).collect()

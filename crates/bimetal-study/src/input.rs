@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_compact_form_is_read_piece_by_piece() {
-        let compact = trace::encode_bimetal(&open_bytes(TEXT).unwrap());
+        let compact = trace::encoded(trace::encode_bimetal, &open_bytes(TEXT).unwrap()).unwrap();
         let plain = open_bytes(&compact).unwrap();
         assert_eq!((plain.format, plain.requests.len()), ("bimetal", 2));
         for compression in ALL {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bimetal_core::request::{Op, Request};
-use bimetal_core::trace::{Trace, TraceError, encode_bimetal, encode_midas, encode_msr, encode_spc};
+use bimetal_core::trace::{Encode, Trace, encode_bimetal, encode_midas, encode_msr, encode_spc};
 
 use crate::number::thousands;
 
@@ -15,7 +15,7 @@ pub struct Writer {
     /// Other extensions of its files.
     pub extensions: &'static [&'static str],
     /// Encodes a whole trace.
-    pub encode: fn(&Trace) -> Result<Vec<u8>, TraceError>,
+    pub encode: Encode,
     /// Unit of its times, in nanoseconds: finer times are cut off.
     pub time_unit_ns: u64,
 }
@@ -38,7 +38,7 @@ impl Writer {
 
 /// Every format that can be written.
 pub static WRITERS: &[Writer] = &[
-    Writer { format: "bimetal", extensions: &[], encode: |trace| Ok(encode_bimetal(trace)), time_unit_ns: 1 },
+    Writer { format: "bimetal", extensions: &[], encode: encode_bimetal, time_unit_ns: 1 },
     Writer { format: "spc", extensions: &[], encode: encode_spc, time_unit_ns: 1 },
     Writer { format: "msr", extensions: &["csv"], encode: encode_msr, time_unit_ns: 100 },
     Writer { format: "midas", extensions: &[], encode: encode_midas, time_unit_ns: 1 },

@@ -12,10 +12,11 @@
 //! There is no checksum, but the length must be exact and the records must agree with the header's counts. Requests are
 //! in order of arrival and lie within the devices.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
 use super::collect::{Collector, DEVICE_ALIGN_SECTORS, MAX_BYTES, Row};
 use super::detect::{Likeness, Sample};
+use super::encode::{self, WriteError};
 use super::error::{ErrorKind, Fault, Place, TraceError};
 use super::input::Bytes;
 use super::{DeviceChoice, Format, Input, Shared, Trace, TraceDevice, plausible};
@@ -50,29 +51,33 @@ const BLOCK: usize = 1024;
 const BLOCKS_READ: usize = 16;
 
 /// Writes a trace in the compact format. Its name, source format and warnings are not kept.
-pub fn encode_bimetal(trace: &Trace) -> Vec<u8> {
-    let mut out = Vec::with_capacity(HEADER + DEVICE * trace.devices.len() + RECORD * trace.requests.len());
-    out.extend_from_slice(MAGIC);
+///
+/// # Errors
+/// Writing fails.
+pub fn encode_bimetal(trace: &Trace, out: &mut dyn Write) -> Result<(), WriteError> {
+    let mut start = Vec::with_capacity(HEADER + DEVICE * trace.devices.len());
+    start.extend_from_slice(MAGIC);
     let has_handles = trace.requests.iter().any(|request| request.handle > 0);
     let version = if has_handles { WITH_HANDLES } else { WITHOUT_HANDLES };
-    out.extend_from_slice(&version.to_le_bytes());
-    out.extend_from_slice(&(trace.devices.len() as u32).to_le_bytes());
+    start.extend_from_slice(&version.to_le_bytes());
+    start.extend_from_slice(&(trace.devices.len() as u32).to_le_bytes());
     let counts = [trace.requests.len() as u64, trace.reads, trace.writes, trace.trims];
     for word in counts.into_iter().chain([trace.read_bytes, trace.write_bytes, trace.origin_ns, 0]) {
-        out.extend_from_slice(&word.to_le_bytes());
+        start.extend_from_slice(&word.to_le_bytes());
     }
     for device in &trace.devices {
         for word in [device.id, device.base_sector, device.sectors, device.requests] {
-            out.extend_from_slice(&word.to_le_bytes());
+            start.extend_from_slice(&word.to_le_bytes());
         }
     }
-    for request in &trace.requests {
-        out.extend_from_slice(&request.arrival_ns.to_le_bytes());
-        out.extend_from_slice(&request.sector.to_le_bytes());
-        out.extend_from_slice(&request.sectors.to_le_bytes());
-        out.extend_from_slice(&[request.op as u8, request.handle, 0, 0]);
-    }
-    out
+    out.write_all(&start)?;
+    encode::each(trace, out, |piece, request| {
+        piece.extend_from_slice(&request.arrival_ns.to_le_bytes());
+        piece.extend_from_slice(&request.sector.to_le_bytes());
+        piece.extend_from_slice(&request.sectors.to_le_bytes());
+        piece.extend_from_slice(&[request.op as u8, request.handle, 0, 0]);
+        Ok(())
+    })
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {

@@ -8,6 +8,7 @@ use std::io::Write;
 
 use super::collect::{MAX_BYTES, Row, count};
 use super::detect::{self, Likeness, Sample};
+use super::encode::WriteError;
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -70,13 +71,14 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
 ///
 /// # Errors
 /// [`ErrorKind::Inexpressible`] for a request that does not begin with a 4-KiB page, and for placement handles.
-pub fn encode_midas(trace: &Trace) -> Result<Vec<u8>, TraceError> {
+pub fn encode_midas(trace: &Trace, out: &mut dyn Write) -> Result<(), WriteError> {
     const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
     if let Some(at) = trace.requests.iter().position(|request| !request.sector.is_multiple_of(PAGE_SECTORS)) {
         let what = format!("request {} begins within a 4-KiB page, which MiDAS cannot express", at + 1);
-        return Err(TraceError::new(ErrorKind::Inexpressible, &trace.name, what).with_hint("convert it to `bimetal`"));
+        let error = TraceError::new(ErrorKind::Inexpressible, &trace.name, what);
+        return Err(error.with_hint("convert it to `bimetal`").into());
     }
-    super::encode::text_with_trims(trace, "MiDAS", |line, _, request| {
+    super::encode::text_with_trims(trace, out, "MiDAS", |line, _, request| {
         let op = match request.op {
             Op::Read => 0,
             Op::Write => 1,
@@ -89,6 +91,7 @@ pub fn encode_midas(trace: &Trace) -> Result<Vec<u8>, TraceError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::encode::encoded;
     use super::super::testing::{fault_of, read_as};
     use super::super::{Options, decode as decode_any};
     use super::*;
@@ -123,12 +126,12 @@ mod tests {
     #[test]
     fn what_is_written_reads_back() {
         let trace = read_as(&FORMAT, b"0.000000001 1 0 4096\n3.5 0 7 8192\n4 3 7 512\n");
-        let mut again = read_as(&FORMAT, &encode_midas(&trace).unwrap());
+        let mut again = read_as(&FORMAT, &encoded(encode_midas, &trace).unwrap());
         again.origin_ns = trace.origin_ns;
         assert_eq!(again, trace);
         let mut within = trace;
         within.requests[1].sector += 1;
-        let error = encode_midas(&within).unwrap_err();
+        let error = encoded(encode_midas, &within).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Inexpressible);
         assert!(error.to_string().contains("request 2"), "{error}");
     }

@@ -60,6 +60,7 @@ mod vscsi_csv;
 pub use bimetal::encode_bimetal;
 pub use concat::concat;
 pub use detect::detect;
+pub use encode::{Encode, WriteError, encoded};
 pub use error::{ErrorKind, Place, TraceError};
 pub use input::Input;
 pub use midas::encode_midas;

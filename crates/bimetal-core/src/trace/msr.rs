@@ -10,6 +10,7 @@ use std::io::Write;
 
 use super::collect::Row;
 use super::detect::{self, Likeness, Sample};
+use super::encode::WriteError;
 use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::numbering::Numbering;
@@ -77,8 +78,8 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
 ///
 /// # Errors
 /// [`ErrorKind::Inexpressible`] for a trace with trims, which the format lacks.
-pub fn encode_msr(trace: &Trace) -> Result<Vec<u8>, TraceError> {
-    super::encode::text(trace, "MSR CSV", |line, device, request| {
+pub fn encode_msr(trace: &Trace, out: &mut dyn Write) -> Result<(), WriteError> {
+    super::encode::text(trace, out, "MSR CSV", |line, device, request| {
         let op = if request.op == Op::Read { "Read" } else { "Write" };
         let ticks = trace.origin_ns.saturating_add(request.arrival_ns) / 100;
         let offset = (request.sector - device.base_sector) * SECTOR_BYTES;
@@ -88,6 +89,7 @@ pub fn encode_msr(trace: &Trace) -> Result<Vec<u8>, TraceError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::encode::encoded;
     use super::super::testing::{fault_of, read_as};
     use super::*;
 
@@ -137,6 +139,6 @@ mod tests {
     #[test]
     fn what_is_written_reads_back() {
         let trace = read_as(&FORMAT, LINES.as_bytes());
-        assert_eq!(read_as(&FORMAT, &encode_msr(&trace).unwrap()), trace);
+        assert_eq!(read_as(&FORMAT, &encoded(encode_msr, &trace).unwrap()), trace);
     }
 }

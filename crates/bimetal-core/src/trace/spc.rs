@@ -11,6 +11,7 @@ use std::io::Write;
 
 use super::collect::Row;
 use super::detect::{self, Likeness, Sample};
+use super::encode::WriteError;
 use super::error::{Parsed, TraceError};
 use super::lines::{self, Fields};
 use super::{Format, Input, Shared, TimeUnit, Trace};
@@ -57,8 +58,8 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
 ///
 /// # Errors
 /// [`super::ErrorKind::Inexpressible`] for a trace with trims, which the format lacks.
-pub fn encode_spc(trace: &Trace) -> Result<Vec<u8>, TraceError> {
-    super::encode::text(trace, "SPC", |line, device, request| {
+pub fn encode_spc(trace: &Trace, out: &mut dyn Write) -> Result<(), WriteError> {
+    super::encode::text(trace, out, "SPC", |line, device, request| {
         let op = if request.op == Op::Read { 'r' } else { 'w' };
         let (seconds, ns) = (request.arrival_ns / 1_000_000_000, request.arrival_ns % 1_000_000_000);
         let sector = request.sector - device.base_sector;
@@ -69,6 +70,7 @@ pub fn encode_spc(trace: &Trace) -> Result<Vec<u8>, TraceError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::encode::encoded;
     use super::super::error::ErrorKind;
     use super::super::testing::{fault_of, read_as};
     use super::*;
@@ -101,11 +103,11 @@ mod tests {
     #[test]
     fn what_is_written_reads_back() {
         let trace = read_as(&FORMAT, b"0,1,512,w,0.000000001\n5,7,1024,r,3.5\n");
-        let mut again = read_as(&FORMAT, &encode_spc(&trace).unwrap());
+        let mut again = read_as(&FORMAT, &encoded(encode_spc, &trace).unwrap());
         again.origin_ns = trace.origin_ns;
         assert_eq!(again, trace);
         let mut trims = trace;
         trims.trims = 1;
-        assert_eq!(encode_spc(&trims).unwrap_err().kind(), ErrorKind::Inexpressible);
+        assert_eq!(encoded(encode_spc, &trims).unwrap_err().kind(), ErrorKind::Inexpressible);
     }
 }

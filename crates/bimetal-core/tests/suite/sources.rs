@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read};
 
 use allocation_counter::measure;
 use bimetal_core::trace::{
-    DeviceChoice, FORMATS, Options, Place, ReadError, Trace, decode, encode_bimetal, format, read,
+    DeviceChoice, FORMATS, Options, Place, ReadError, Trace, decode, encode_bimetal, encoded, format, read,
 };
 
 /// Lines of the SPC format, one for each request to the devices 0 to 3.
@@ -148,7 +148,7 @@ fn a_source_that_fails_is_the_error() {
         }
     }
     let trace = decode("t", b"0,8,4096,r,0.5\n0,16,512,w,0.75\n", &Options::default()).unwrap();
-    let compact = encode_bimetal(&trace);
+    let compact = encoded(encode_bimetal, &trace).unwrap();
     for cut in 1..=compact.len() {
         for &known in FORMATS.iter().filter(|known| !["parquet", "arrow"].contains(&known.name)) {
             let mut source = compact[..cut].chain(Lines::new(0, 1, Some(ErrorKind::TimedOut)));
@@ -171,7 +171,7 @@ fn an_interrupted_read_is_repeated() {
     let whole = read("t", &mut Lines::new(MANY, 9999, None), 0, &Options::default()).unwrap();
     let source = &mut Interrupted(Lines::new(MANY, 9999, None), false);
     assert!(read("t", source, 0, &Options::default()).unwrap() == whole);
-    let compact = encode_bimetal(&whole);
+    let compact = encoded(encode_bimetal, &whole).unwrap();
     let source = &mut Interrupted(&compact[..], false);
     assert_eq!(read("t", source, 0, &Options::default()).unwrap().requests, whole.requests);
 }

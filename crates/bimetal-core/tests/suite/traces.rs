@@ -4,7 +4,7 @@
 use bimetal_core::request::{Op, Request};
 use bimetal_core::trace::{
     DeviceChoice, ErrorKind, FORMATS, Options, Place, TimeUnit, Trace, concat, decode, detect, encode_bimetal,
-    encode_msr, encode_spc, format,
+    encode_msr, encode_spc, encoded, format,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -142,17 +142,17 @@ fn check(trace: &Trace) {
 fn every_excerpt_survives_conversion() {
     for excerpt in excerpts() {
         let trace = read(&excerpt);
-        let compact = decode("c", &encode_bimetal(&trace), &Options::default()).unwrap();
+        let compact = decode("c", &encoded(encode_bimetal, &trace).unwrap(), &Options::default()).unwrap();
         assert_eq!((&compact.requests, &compact.devices), (&trace.requests, &trace.devices), "{}", excerpt.name);
         assert_eq!((compact.read_bytes, compact.write_bytes), (trace.read_bytes, trace.write_bytes));
         // SPC and MSR have no trims.
         if trace.trims > 0 {
-            assert!(encode_spc(&trace).is_err() && encode_msr(&trace).is_err());
+            assert!(encoded(encode_spc, &trace).is_err() && encoded(encode_msr, &trace).is_err());
             continue;
         }
-        let spc = decode("s", &encode_spc(&trace).unwrap(), &Options::default()).unwrap();
+        let spc = decode("s", &encoded(encode_spc, &trace).unwrap(), &Options::default()).unwrap();
         assert_eq!((&spc.requests, &spc.devices), (&trace.requests, &trace.devices), "{}", excerpt.name);
-        let msr = decode("m", &encode_msr(&trace).unwrap(), &Options::default()).unwrap();
+        let msr = decode("m", &encoded(encode_msr, &trace).unwrap(), &Options::default()).unwrap();
         assert_eq!(msr.format, "msr");
         assert_eq!(msr.footprint_bytes(), trace.footprint_bytes(), "{}", excerpt.name);
     }
@@ -231,7 +231,7 @@ fn samples() -> Vec<Vec<u8>> {
     let mut samples: Vec<Vec<u8>> = excerpts.iter().filter(|excerpt| !is_cut(excerpt)).map(start).collect();
     let first_rows = excerpts[0].bytes.split_inclusive(|&byte| byte == b'\n').take(20).collect::<Vec<_>>();
     let short = decode("s", &first_rows.concat(), &Options::default()).unwrap();
-    samples.push(encode_bimetal(&short));
+    samples.push(encoded(encode_bimetal, &short).unwrap());
     samples.push(b"419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n".to_vec());
     samples.push(b"fio version 2 iolog\na add\na open\na read 4096 8192\na wait 150 0\na trim 0 4096\n".to_vec());
     samples.push(b"fio version 3 iolog\n0 a add\n5 a open\n7 a write 4096 8192\n9 b read 0 512\n".to_vec());
@@ -372,9 +372,9 @@ proptest! {
         let trace = trace_of(&rows);
         check(&trace);
         for (bytes, name) in [
-            (encode_bimetal(&trace), "bimetal"),
-            (encode_spc(&trace).unwrap(), "spc"),
-            (encode_msr(&trace).unwrap(), "msr"),
+            (encoded(encode_bimetal, &trace).unwrap(), "bimetal"),
+            (encoded(encode_spc, &trace).unwrap(), "spc"),
+            (encoded(encode_msr, &trace).unwrap(), "msr"),
         ] {
             prop_assert_eq!(detect("r", &bytes).unwrap().name, name);
             let again = decode("r", &bytes, &Options::default()).unwrap();
@@ -391,9 +391,9 @@ proptest! {
         trace.requests.iter_mut().for_each(trim);
         (trace.reads, trace.writes, trace.trims) = (0, 0, trace.requests.len() as u64);
         (trace.read_bytes, trace.write_bytes) = (0, 0);
-        let again = decode("r", &encode_bimetal(&trace), &Options::default()).unwrap();
+        let again = decode("r", &encoded(encode_bimetal, &trace).unwrap(), &Options::default()).unwrap();
         prop_assert_eq!(&again.requests, &trace.requests);
         prop_assert_eq!(again.footprint_bytes(), 0);
-        prop_assert_eq!(encode_spc(&trace).unwrap_err().kind(), ErrorKind::Inexpressible);
+        prop_assert_eq!(encoded(encode_spc, &trace).unwrap_err().kind(), ErrorKind::Inexpressible);
     }
 }

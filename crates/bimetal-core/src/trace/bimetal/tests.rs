@@ -1,3 +1,4 @@
+use super::super::encode::encoded;
 use super::super::testing::read_as;
 use super::super::{Options, decode as decode_any};
 use super::*;
@@ -10,7 +11,7 @@ fn sample() -> Trace {
 #[test]
 fn what_is_written_reads_back() {
     let trace = sample();
-    let bytes = encode_bimetal(&trace);
+    let bytes = encoded(encode_bimetal, &trace).unwrap();
     assert_eq!(bytes.len(), 80 + 2 * 32 + 3 * 24);
     assert_eq!(decode_any("t", &bytes, &Options::default()).unwrap(), trace);
     let options = Options { devices: DeviceChoice::Only(vec![7]), ..Options::default() };
@@ -22,15 +23,15 @@ fn what_is_written_reads_back() {
 fn handles_are_kept_and_make_it_version_2() {
     let mut trace = sample();
     let version = |bytes: &[u8]| bytes[8];
-    assert_eq!(version(&encode_bimetal(&trace)), 1);
+    assert_eq!(version(&encoded(encode_bimetal, &trace).unwrap()), 1);
     trace.requests[1].handle = 200;
-    let mut bytes = encode_bimetal(&trace);
+    let mut bytes = encoded(encode_bimetal, &trace).unwrap();
     assert_eq!(version(&bytes), 2);
     assert_eq!(decode_any("t", &bytes, &Options::default()).unwrap(), trace);
     let options = Options { devices: DeviceChoice::Only(vec![7]), ..Options::default() };
     let seven = decode_any("t", &bytes, &options).unwrap();
     assert_eq!(seven.requests.iter().map(|request| request.handle).collect::<Vec<_>>(), [200, 0]);
-    let error = super::super::spc::encode_spc(&trace).unwrap_err().to_string();
+    let error = encoded(super::super::spc::encode_spc, &trace).unwrap_err().to_string();
     assert!(error.contains("1 requests with placement handles"), "{error}");
     let at = bytes.len() - 2;
     bytes[at] = 1;
@@ -40,7 +41,7 @@ fn handles_are_kept_and_make_it_version_2() {
 
 #[test]
 fn every_cut_and_every_extra_byte_is_an_error() {
-    let bytes = encode_bimetal(&sample());
+    let bytes = encoded(encode_bimetal, &sample()).unwrap();
     for cut in 8..bytes.len() {
         let error = decode_any("t", &bytes[..cut], &Options::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Truncated, "{error}");
@@ -53,7 +54,7 @@ fn every_cut_and_every_extra_byte_is_an_error() {
 
 #[test]
 fn every_unsound_field_is_an_error() {
-    let bytes = encode_bimetal(&sample());
+    let bytes = encoded(encode_bimetal, &sample()).unwrap();
     let record = 80 + 2 * 32 + 24; // the second
     for (at, value, field) in [
         (record + 20, 3u8, "op"),
@@ -85,7 +86,7 @@ fn every_unsound_field_is_an_error() {
     let empty =
         Trace { requests: vec![], devices: vec![], reads: 0, writes: 0, read_bytes: 0, write_bytes: 0, ..sample() };
     assert_eq!(
-        decode_any("t", &encode_bimetal(&empty), &Options::default()).unwrap_err().kind(),
+        decode_any("t", &encoded(encode_bimetal, &empty).unwrap(), &Options::default()).unwrap_err().kind(),
         ErrorKind::NoRequests
     );
 }
