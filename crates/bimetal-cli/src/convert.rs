@@ -20,7 +20,7 @@ pub fn run(args: &ConvertArgs) -> Result<(), Failure> {
         warn(warning);
     }
     if let Some(limit) = args.options.limit {
-        trace = writer::limited(trace, usize::try_from(limit).unwrap_or(usize::MAX));
+        trace.keep_first(usize::try_from(limit).unwrap_or(usize::MAX));
     }
     write(&trace, &args.output, &args.target)
 }

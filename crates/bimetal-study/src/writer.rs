@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bimetal_core::request::{Op, Request};
+use bimetal_core::request::Request;
 use bimetal_core::trace::{Encode, Trace, encode_bimetal, encode_midas, encode_msr, encode_spc};
 
 use crate::number::thousands;
@@ -78,24 +78,6 @@ pub fn choose(format: Option<&str>, path: &Path) -> Result<&'static Writer, Stri
     }
 }
 
-/// The first `limit` requests of a trace.
-pub fn limited(mut trace: Trace, limit: usize) -> Trace {
-    if limit >= trace.requests.len() {
-        return trace;
-    }
-    trace.requests.truncate(limit);
-    let count = |op: Op| trace.requests.iter().filter(|request| request.op == op).count() as u64;
-    let bytes = |op: Op| trace.requests.iter().filter(|request| request.op == op).map(|request| request.bytes()).sum();
-    (trace.reads, trace.writes, trace.trims) = (count(Op::Read), count(Op::Write), count(Op::Trim));
-    (trace.read_bytes, trace.write_bytes) = (bytes(Op::Read), bytes(Op::Write));
-    for device in &mut trace.devices {
-        let end = device.base_sector + device.sectors;
-        let within = |sector: u64| (device.base_sector..end).contains(&sector);
-        device.requests = trace.requests.iter().filter(|request| within(request.sector)).count() as u64;
-    }
-    trace
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,19 +99,13 @@ mod tests {
 
     #[test]
     fn times_finer_than_the_unit_of_a_format_are_a_warning() {
-        let mut trace = limited(crate::sample::open().unwrap(), 10);
+        let mut trace = crate::sample::open().unwrap();
+        trace.keep_first(10);
         (0..).zip(&mut trace.requests).for_each(|(index, request)| request.arrival_ns = index * 50);
         trace.origin_ns = 0;
         for writer in WRITERS {
             let expected = "the times of 5 of 10 requests are cut off to 100 ns, the unit of `msr`";
             assert_eq!(writer.warning(&trace).as_deref(), (writer.format == "msr").then_some(expected));
         }
-    }
-
-    #[test]
-    fn a_limited_trace_counts_itself() {
-        let trace = limited(crate::sample::open().unwrap(), 1000);
-        assert_eq!(trace.requests.len() as u64, trace.reads + trace.writes);
-        assert_eq!(trace.devices.iter().map(|device| device.requests).sum::<u64>(), 1000);
     }
 }

@@ -90,7 +90,12 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     if header.requests == 0 {
         return Err(input.error(ErrorKind::NoRequests, "the file holds no requests"));
     }
-    let room = header.requests.min(input.expected_length / RECORD as u64) as usize;
+    // Requests are in order of arrival, so that the first ones need no others.
+    let wanted = match input.options.devices {
+        DeviceChoice::All => input.options.limit.unwrap_or(u64::MAX),
+        DeviceChoice::Only(_) => u64::MAX,
+    };
+    let room = header.requests.min(wanted).min(input.expected_length / RECORD as u64) as usize;
     let mut gathered = Gathered {
         requests: Vec::with_capacity(room),
         span: header.devices.last().map_or(0, |device| device.base_sector + device.sectors),
@@ -114,15 +119,17 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         for block in records.chunks(BLOCK) {
             gathered.take(input, block)?;
         }
-        if got < piece.len() {
+        if got < piece.len() || gathered.requests.len() as u64 >= wanted {
             break;
         }
     }
-    if (gathered.requests.len() as u64) < header.requests {
-        let (held, all) = (gathered.requests.len(), header.requests);
-        return Err(truncated(input, format!("it holds {held} of its {all} requests")));
+    let held = gathered.requests.len() as u64;
+    if held < header.requests.min(wanted) {
+        return Err(truncated(input, format!("it holds {held} of its {} requests", header.requests)));
     }
-    gathered.check(input, &header)?;
+    if held == header.requests {
+        gathered.check(input, &header)?;
+    }
     let mut trace = Trace {
         name: input.name.to_owned(),
         format: FORMAT.name,
@@ -139,6 +146,9 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     match &input.options.devices {
         DeviceChoice::Only(_) => choose(input, &trace),
         DeviceChoice::All => {
+            if held < header.requests {
+                trace.recount();
+            }
             plausible::check(&mut trace, &FORMAT);
             Ok(trace)
         }

@@ -44,15 +44,15 @@ impl<'a> Input<'a> {
         self.options.time_unit.or(self.format.time_unit).unwrap_or(TimeUnit::Nanoseconds)
     }
 
-    /// The bytes of the file from the beginning. A file can be read once.
+    /// The bytes of the file from the beginning. A file can be read once: a second reader fails.
     pub fn bytes(&self) -> Bytes<'_> {
-        Bytes { input: self, start: self.start }
+        Bytes { input: self, start: self.start, is_first: self.rest.begin() }
     }
 
     /// The whole file. A file can be read once.
     ///
     /// # Errors
-    /// The source fails.
+    /// The source fails, or the file has been read.
     pub fn whole(&self) -> Result<Vec<u8>, TraceError> {
         let mut bytes = Vec::new();
         // One byte more, so that the read to the end needs no second allocation.
@@ -90,6 +90,7 @@ pub struct Bytes<'a> {
     input: &'a Input<'a>,
     /// Bytes of the start that are not read yet.
     start: &'a [u8],
+    is_first: bool,
 }
 
 impl Bytes<'_> {
@@ -113,12 +114,18 @@ impl Bytes<'_> {
 
 impl Read for Bytes<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.is_first {
+            return Err(io::Error::other("the format reads the file twice"));
+        }
         if self.start.is_empty() { self.input.rest.read(buffer) } else { self.start.read(buffer) }
     }
 }
 
 /// The bytes after the first ones.
 pub(super) trait Rest {
+    /// Whether the file is read for the first time.
+    fn begin(&self) -> bool;
+
     /// Reads like [`Read::read`].
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize>;
 }
@@ -126,6 +133,10 @@ pub(super) trait Rest {
 struct Nothing;
 
 impl Rest for Nothing {
+    fn begin(&self) -> bool {
+        true
+    }
+
     fn read(&self, _: &mut [u8]) -> io::Result<usize> {
         Ok(0)
     }
@@ -134,13 +145,14 @@ impl Rest for Nothing {
 /// The rest of a source, which is read through a shared [`Input`].
 pub(super) struct Source<'a> {
     reader: RefCell<&'a mut dyn Read>,
+    is_begun: Cell<bool>,
     /// The failure of the source.
     failure: Cell<Option<io::Error>>,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn new(reader: &'a mut dyn Read) -> Self {
-        Self { reader: RefCell::new(reader), failure: Cell::new(None) }
+        Self { reader: RefCell::new(reader), is_begun: Cell::new(false), failure: Cell::new(None) }
     }
 
     /// The error that ended the reading, if one did.
@@ -150,6 +162,10 @@ impl<'a> Source<'a> {
 }
 
 impl Rest for Source<'_> {
+    fn begin(&self) -> bool {
+        !self.is_begun.replace(true)
+    }
+
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.borrow_mut().read(buffer);
         read.map_err(|error| {

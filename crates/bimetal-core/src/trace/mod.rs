@@ -249,6 +249,33 @@ impl Trace {
         count * 4096
     }
 
+    /// Keeps only the first requests. The byte totals then count whole sectors, because exact totals are only known for
+    /// all requests together.
+    pub fn keep_first(&mut self, requests: usize) {
+        if requests >= self.requests.len() {
+            return;
+        }
+        self.requests.truncate(requests);
+        self.recount();
+    }
+
+    /// Counts the requests again, and their bytes in whole sectors.
+    fn recount(&mut self) {
+        (self.reads, self.writes, self.trims, self.read_bytes, self.write_bytes) = (0, 0, 0, 0, 0);
+        self.devices.iter_mut().for_each(|device| device.requests = 0);
+        for request in &self.requests {
+            match request.op {
+                Op::Read => (self.reads, self.read_bytes) = (self.reads + 1, self.read_bytes + request.bytes()),
+                Op::Write => (self.writes, self.write_bytes) = (self.writes + 1, self.write_bytes + request.bytes()),
+                Op::Trim => self.trims += 1,
+            }
+            let after = self.devices.partition_point(|device| device.base_sector <= request.sector);
+            if let Some(device) = self.devices[..after].last_mut() {
+                device.requests += 1;
+            }
+        }
+    }
+
     /// The device that contains a sector of the trace's address space.
     pub fn device_of(&self, sector: u64) -> Option<&TraceDevice> {
         let after = self.devices.partition_point(|device| device.base_sector <= sector);

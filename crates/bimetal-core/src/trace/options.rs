@@ -25,8 +25,8 @@ pub struct Options {
     pub columns: Option<Columns>,
     /// Mapping of objects to addresses, in traces of caches; `None` gives each object its own place.
     pub objects: Option<Objects>,
-    /// Number of requests that are needed: the first ones of each file. Text with a request on each line and vscsi files
-    /// are read no further. Other formats are read whole. `None` takes all requests.
+    /// Number of requests that are needed: the first ones of each file. Text with a request on each line, vscsi files and
+    /// the compact form are read no further. Other formats are read whole. `None` takes all requests.
     pub limit: Option<u64>,
 }
 

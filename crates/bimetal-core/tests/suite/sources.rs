@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 
 use allocation_counter::measure;
+use bimetal_core::trace::contract::{Format, Likeness, Shared, decode_lines};
 use bimetal_core::trace::{
     DeviceChoice, FORMATS, Options, Place, ReadError, Trace, decode, encode_bimetal, encoded, format, read,
 };
@@ -126,6 +127,27 @@ fn a_limit_ends_the_reading() {
     assert_eq!((trace.format, trace.requests.len()), ("vscsi", 7));
 }
 
+#[test]
+fn a_limit_ends_the_reading_of_a_compact_trace() {
+    let mut whole = read("t", &mut Lines::new(MANY, 9999, None), 0, &spc()).unwrap();
+    let compact = encoded(encode_bimetal, &whole).unwrap();
+    for limit in [1, 1000, MANY - 1, MANY, MANY + 1] {
+        let is_cut = limit < MANY / 2;
+        let mut source = compact[..compact.len() / if is_cut { 2 } else { 1 }].chain(Lines::new(0, 1, None));
+        let options = Options { limit: Some(limit), ..Options::default() };
+        let mut first = read("t", &mut source, compact.len() as u64, &options).unwrap();
+        assert!(first.requests.len() as u64 >= limit.min(MANY));
+        first.keep_first(limit as usize);
+        whole.format = "bimetal";
+        let mut expected = whole.clone();
+        expected.keep_first(limit as usize);
+        assert!(first == expected, "{limit}");
+        let counted = [first.reads, first.writes].iter().sum::<u64>();
+        let of_devices = first.devices.iter().map(|device| device.requests).sum::<u64>();
+        assert_eq!((counted, of_devices), (limit.min(MANY), limit.min(MANY)));
+    }
+}
+
 /// A read in version 1 of the format.
 fn vscsi(serial: u32, block: u32) -> Vec<u8> {
     let mut record: Vec<u8> = [serial, 4096, 1].into_iter().flat_map(u32::to_le_bytes).collect();
@@ -157,6 +179,28 @@ fn a_source_that_fails_is_the_error() {
             assert!(matches!(result, Err(ReadError::Source(_))), "{} {cut}: {result:?}", known.name);
         }
     }
+}
+
+#[test]
+fn a_format_reads_a_file_once() {
+    static TWICE: Format = Format {
+        name: "twice",
+        aliases: &[],
+        summary: "",
+        layout: "",
+        time_unit: None,
+        has_actions: false,
+        has_objects: false,
+        has_columns: false,
+        shared: Shared::Nothing,
+        probe: |_| Likeness::No,
+        decode: |input| {
+            assert_eq!(input.whole()?, b"ab");
+            decode_lines(input, "", |_| Ok(None))?.finish(input)
+        },
+    };
+    let error = decode("t", b"ab", &Options { format: Some(&TWICE), ..Options::default() }).unwrap_err();
+    assert_eq!(error.to_string(), "t: reading failed: the format reads the file twice");
 }
 
 #[test]
