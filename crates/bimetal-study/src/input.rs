@@ -211,6 +211,10 @@ fn peek<'a>(mut source: impl Read + Send + 'a) -> io::Result<(Vec<u8>, impl Read
 /// Decodes a source of about `size` bytes that begins with `start`; `failed` makes the error of a failed read.
 fn decode(
     path: &Path,
+    #[cfg_attr(
+        not(any(feature = "parquet", feature = "arrow")),
+        expect(unused_variables, reason = "for tables alone")
+    )]
     start: &[u8],
     source: &mut dyn Read,
     size: u64,
