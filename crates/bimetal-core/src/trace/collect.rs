@@ -202,15 +202,16 @@ impl<'a> Collector<'a> {
         Ok(trace)
     }
 
-    fn check_choice(&self, input: &Input<'_>) -> Result<(), TraceError> {
+    fn check_choice(&mut self, input: &Input<'_>) -> Result<(), TraceError> {
         let DeviceChoice::Only(ids) = &self.options.devices else {
             return Ok(());
         };
-        if self.is_full() {
-            return Ok(()); // a device may be absent from the part that was read
-        }
         let absent = ids.iter().find(|id| !self.index.is_empty() && !self.index.contains_key(id));
         absent.map_or(Ok(()), |id| {
+            if self.is_full() {
+                self.warn(format!("device `{id}` has no request before `--limit` is reached"));
+                return Ok(());
+            }
             let mut known: Vec<String> = self.index.keys().take(20).map(u64::to_string).collect();
             if self.index.len() > known.len() {
                 known.push(format!("and {} more", self.index.len() - known.len()));

@@ -119,6 +119,7 @@ fn a_limit_ends_the_reading() {
     // The second device may follow.
     let chosen = first(3, DeviceChoice::Only(vec![1, 9]));
     assert_eq!(chosen.requests.iter().map(|request| request.sector).collect::<Vec<_>>(), [8, 40, 72]);
+    assert_eq!(chosen.warnings, ["device `9` has no request before `--limit` is reached"]);
     let absent = read("t", &mut Lines::new(20, 99, None), 0, &limited(6, DeviceChoice::Only(vec![1, 9])));
     assert!(trace_error(absent).to_string().contains("no device `9`"));
     let records: Vec<u8> = (0..MANY as u32).flat_map(|at| vscsi(at, at)).collect();
