@@ -27,13 +27,17 @@ fn speed(name: &str, bytes: &[u8], options: &Options) -> (usize, f64) {
     (requests, bytes.len() as f64 / best / 1e6)
 }
 
+fn is_text(bytes: &[u8]) -> bool {
+    !bytes.contains(&0)
+}
+
 /// Bytes of the header of a file in this format.
 fn header_bytes(format: &str, bytes: &[u8]) -> usize {
     let to_the_first = |end: u8| bytes.iter().position(|&byte| byte == end).map_or(0, |end| end + 1);
     match format {
         "lcs" => 8192,
         "srt" => to_the_first(b'\x0c'),
-        _ if bytes.first().is_some_and(u8::is_ascii_alphabetic) => to_the_first(b'\n'),
+        _ if is_text(bytes) && bytes.first().is_some_and(u8::is_ascii_alphabetic) => to_the_first(b'\n'),
         _ => 0,
     }
 }
@@ -42,10 +46,9 @@ fn header_bytes(format: &str, bytes: &[u8]) -> usize {
 fn repeated(format: &str, bytes: &[u8]) -> Vec<u8> {
     let header = header_bytes(format, bytes);
     let mut repeated = bytes[..header].to_vec();
-    let is_text = !bytes.contains(&0);
     while repeated.len() < TARGET_BYTES {
         repeated.extend_from_slice(&bytes[header..]);
-        if is_text && !bytes.ends_with(b"\n") {
+        if is_text(bytes) && !bytes.ends_with(b"\n") {
             repeated.push(b'\n');
         }
     }
