@@ -169,7 +169,7 @@ fn size(path: &Path) -> Result<u64, InputError> {
     Ok(metadata.len())
 }
 
-/// Number of first bytes that identify the compression and Bimetal's own format.
+/// Number of first bytes that identify the compression, and Parquet and Arrow files.
 const START: u64 = 8;
 
 fn open_one(path: &Path, size: u64, options: &Options, go_on: &dyn Fn(u64) -> bool) -> Result<Trace, InputError> {
@@ -224,27 +224,16 @@ fn decode(
     let name = if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() };
     #[cfg(feature = "parquet")]
     if options.format.map_or(trace::is_parquet(start), |format| format.name == "parquet") && !start.is_empty() {
-        return Ok(crate::parquet_trace::decode(&name, whole(source, size).map_err(failed)?, options)?);
+        return Ok(crate::parquet_trace::decode(&name, trace::read_whole(source, size).map_err(failed)?, options)?);
     }
     #[cfg(feature = "arrow")]
     if options.format.map_or(trace::is_arrow(start), |format| format.name == "arrow") && !start.is_empty() {
-        return Ok(crate::arrow_trace::decode(&name, &whole(source, size).map_err(failed)?, options)?);
+        return Ok(crate::arrow_trace::decode(&name, &trace::read_whole(source, size).map_err(failed)?, options)?);
     }
     trace::read(&name, source, size, options).map_err(|error| match error {
         ReadError::Source(error) => failed(error),
         ReadError::Trace(error) => error.into(),
     })
-}
-
-/// All bytes of a source of about `size` bytes.
-#[cfg(any(feature = "parquet", feature = "arrow"))]
-fn whole(source: &mut dyn Read, size: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // One byte more, so that the read to the end needs no second allocation.
-    let expected = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
-    bytes.try_reserve_exact(expected).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    source.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

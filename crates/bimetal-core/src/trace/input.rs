@@ -11,6 +11,9 @@ use std::io::{self, Read};
 use super::error::{ErrorKind, Fault, Place, TraceError};
 use super::{Format, Options, TimeUnit};
 
+/// Size of the buffer of lines or records in bytes. It stays in the processor's cache.
+pub(super) const BUFFER_BYTES: usize = 256 << 10;
+
 /// One file and how to read it.
 pub struct Input<'a> {
     /// Its name, for errors.
@@ -54,12 +57,7 @@ impl<'a> Input<'a> {
     /// # Errors
     /// The source fails, or the file has been read.
     pub fn whole(&self) -> Result<Vec<u8>, TraceError> {
-        let mut bytes = Vec::new();
-        // One byte more, so that the read to the end needs no second allocation.
-        let expected = usize::try_from(self.expected_length).unwrap_or(usize::MAX).saturating_add(1);
-        let read = bytes.try_reserve_exact(expected).map_err(|_| io::ErrorKind::OutOfMemory.into());
-        read.and_then(|()| self.bytes().read_to_end(&mut bytes)).map_err(|error| self.unread(&error))?;
-        Ok(bytes)
+        read_whole(&mut self.bytes(), self.expected_length).map_err(|error| self.unread(&error))
     }
 
     /// The error of a record, with its file, place and the layout of the format.
@@ -82,6 +80,19 @@ impl<'a> Input<'a> {
     pub(super) fn unread(&self, error: &io::Error) -> TraceError {
         self.error(ErrorKind::Truncated, format!("reading failed: {error}"))
     }
+}
+
+/// All bytes of a source of about `expected_length` bytes.
+///
+/// # Errors
+/// The source fails, or there is too little memory.
+pub fn read_whole(source: &mut dyn Read, expected_length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more, so that the read to the end needs no second allocation.
+    let expected = usize::try_from(expected_length).unwrap_or(usize::MAX).saturating_add(1);
+    bytes.try_reserve_exact(expected).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    source.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A reader of the bytes of a file.

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use super::collect::{Collector, MAX_BYTES, Row};
 use super::error::{ErrorKind, Fault, Parsed, Place, TraceError};
+use super::input::BUFFER_BYTES;
 use super::{Input, TimeUnit};
 use crate::request::{Op, SECTOR_BYTES};
 
@@ -271,9 +272,6 @@ fn time_slowly(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u64> 
     }
     Ok(ns)
 }
-
-/// Initial size of the buffer of lines in bytes. It stays in the processor's cache.
-const BUFFER_BYTES: usize = 256 << 10;
 
 /// The lines of a file, a buffer full at a time.
 struct Pieces<R> {

@@ -62,7 +62,7 @@ pub use concat::concat;
 pub use detect::detect;
 pub use encode::{Encode, WriteError, encoded};
 pub use error::{ErrorKind, Place, TraceError};
-pub use input::Input;
+pub use input::{Input, read_whole};
 pub use midas::encode_midas;
 pub use msr::encode_msr;
 pub use object_places::Objects;

@@ -6,9 +6,7 @@ use std::ops::ControlFlow;
 use super::Input;
 use super::collect::count;
 use super::error::{ErrorKind, Parsed, Place, TraceError};
-
-/// Size of the buffer of records in bytes. It stays in the processor's cache.
-const BUFFER_BYTES: usize = 256 << 10;
+use super::input::BUFFER_BYTES;
 
 /// Calls `read` for each record of `length` bytes after the first `header` bytes of a file, until it ends that. Returns
 /// their number.
