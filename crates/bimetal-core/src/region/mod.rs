@@ -65,6 +65,9 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
     /// Programs a logical page at any place, collecting first if necessary. An older copy becomes invalid.
     fn write<M: Media>(&mut self, media: &mut M, logical: u32, parts: &[Part<M::Data>], cause: Cause);
 
+    /// The writes of the request have ended. Most regions ignore it.
+    fn end<M: Media>(&mut self, _media: &mut M) {}
+
     /// Collects in idle time, with about `budget_pages` page copies. Returns the number of pages copied.
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32;
 

@@ -28,7 +28,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     regions: Regions::One,
     parameters: Parameters::specs,
     adapts: &[],
-    version: 2,
+    version: 3,
 };
 
 crate::parameters! {
@@ -37,6 +37,9 @@ crate::parameters! {
     pub struct Parameters {
         /// Erased blocks for each die at or below which blocks are collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
+        /// Share of garbage (invalid pages of full blocks), in percent of the pages in use, above which a block is collected after
+        /// each write request, as in log-structured stores (SepBIT, FAST 2022, section 2.1). 0 means that only erased blocks count.
+        pub gc_garbage_percent: f64 = 0.0, in 0.0..=90.0;
         /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
         pub idle_gc: bool = false;
         /// How the block to be collected is chosen.
@@ -51,6 +54,8 @@ const CLASSES: usize = 6;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Dac {
     victims: Victims,
+    #[serde(with = "crate::save::fixed")]
+    gc_garbage_percent: f64,
     /// By block: its class.
     classes: Table<u8>,
 }
@@ -73,6 +78,11 @@ impl Separation<CLASSES> for Dac {
 
     fn opened(&mut self, block: usize, _: u32, stream: usize) {
         self.classes[block] = stream as u8;
+    }
+
+    #[inline(always)]
+    fn gc_garbage_percent(&self) -> f64 {
+        self.gc_garbage_percent
     }
 
     fn sealed(&mut self, block: usize) {
@@ -101,7 +111,8 @@ impl DacMapped {
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
         let separation = |blocks: &Blocks<CLASSES>| {
             let blocks = blocks.entries();
-            Dac { victims: Victims::new(parameters.victim, blocks), classes: vec![0; blocks].into() }
+            let Parameters { victim, gc_garbage_percent, .. } = parameters;
+            Dac { victims: Victims::new(victim, blocks), gc_garbage_percent, classes: vec![0; blocks].into() }
         };
         Log::pooled(RegionId(0), geometry, Capacity::whole(&geometry, pages), collection, separation).map(Self)
     }
@@ -114,7 +125,8 @@ mod tests {
 
     #[test]
     fn overwritten_pages_go_up_and_copied_ones_down() {
-        let mut dac = Dac { victims: Victims::new(VictimPolicy::Greedy, 3), classes: vec![0; 3].into() };
+        let victims = Victims::new(VictimPolicy::Greedy, 3);
+        let mut dac = Dac { victims, gc_garbage_percent: 0.0, classes: vec![0; 3].into() };
         assert_eq!((dac.written(1, None), dac.written(1, Some(0)), dac.copied(1, 0)), (0, 1, 0));
         dac.opened(1, 0, 5);
         assert_eq!((dac.written(1, Some(1)), dac.copied(1, 1)), (5, 4));

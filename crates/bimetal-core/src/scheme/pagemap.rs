@@ -23,7 +23,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     regions: Regions::One,
     parameters: Parameters::specs,
     adapts: &[],
-    version: 3,
+    version: 4,
 };
 
 crate::parameters! {
@@ -32,6 +32,9 @@ crate::parameters! {
     pub struct Parameters {
         /// Erased blocks of a die at or below which it is collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
+        /// Share of garbage (invalid pages of full blocks), in percent of the pages in use, above which a block is collected after
+        /// each write request, as in log-structured stores (SepBIT, FAST 2022, section 2.1). 0 means that only erased blocks count.
+        pub gc_garbage_percent: f64 = 0.0, in 0.0..=90.0;
         /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
         pub idle_gc: bool = false;
         /// How the block to be collected is chosen.
@@ -44,27 +47,36 @@ crate::parameters! {
 
 /// Two streams, host writes and copies, and a choice of victims.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct TwoStreams(Victims);
+pub struct TwoStreams {
+    victims: Victims,
+    #[serde(with = "crate::save::fixed")]
+    gc_garbage_percent: f64,
+}
 
 impl Separation<2> for TwoStreams {
     const POOLED: bool = false;
 
     #[inline(always)]
     fn written(&mut self, _: u32, _: Option<usize>) -> usize {
-        self.0.note_written();
+        self.victims.note_written();
         0
     }
 
     fn victim(&mut self, counts: &mut ValidCounts, entries: std::ops::Range<usize>) -> Option<usize> {
-        self.0.choose(counts, entries)
+        self.victims.choose(counts, entries)
+    }
+
+    #[inline(always)]
+    fn gc_garbage_percent(&self) -> f64 {
+        self.gc_garbage_percent
     }
 
     fn sealed(&mut self, block: usize) {
-        self.0.note_sealed(block);
+        self.victims.note_sealed(block);
     }
 
     fn check(&self, _: &PageTable, _: &Blocks<2>) -> Result<(), String> {
-        self.0.check()
+        self.victims.check()
     }
 }
 
@@ -78,9 +90,9 @@ impl PageMapped {
     /// Too little spare area.
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
-        let Parameters { victim, gc_free_blocks, idle_gc, layout } = parameters;
+        let Parameters { victim, gc_free_blocks, gc_garbage_percent, idle_gc, layout } = parameters;
         let collection = Collection { gc_free_blocks, idle_gc };
-        let separation = |blocks| TwoStreams(Victims::new(victim, blocks));
+        let separation = |blocks| TwoStreams { victims: Victims::new(victim, blocks), gc_garbage_percent };
         let capacity = Capacity { layout, ..Capacity::whole(&geometry, pages) };
         Log::with(RegionId(0), geometry, capacity, collection, separation).map(Self)
     }

@@ -32,7 +32,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     regions: Regions::One,
     parameters: Parameters::specs,
     adapts: &[],
-    version: 2,
+    version: 3,
 };
 
 crate::parameters! {
@@ -41,6 +41,9 @@ crate::parameters! {
     pub struct Parameters {
         /// Erased blocks for each die at or below which blocks are collected before the next write.
         pub gc_free_blocks: u32 = 1, in 1..=1024;
+        /// Share of garbage (invalid pages of full blocks), in percent of the pages in use, above which a block is collected after
+        /// each write request, as in log-structured stores (SepBIT, FAST 2022, section 2.1). 0 means that only erased blocks count.
+        pub gc_garbage_percent: f64 = 0.0, in 0.0..=90.0;
         /// Whether idle time is used to collect up to twice `gc_free_blocks`, as far as the spare area allows.
         pub idle_gc: bool = false;
         /// How the block to be collected is chosen.
@@ -97,6 +100,8 @@ impl WriteTimes {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SepBit {
     victims: Victims,
+    #[serde(with = "crate::save::fixed")]
+    gc_garbage_percent: f64,
     written: WriteTimes,
     /// By block: the stream that filled it, and the time of its opening.
     streams: Table<u8>,
@@ -111,9 +116,10 @@ pub struct SepBit {
 }
 
 impl SepBit {
-    fn new(victim: VictimPolicy, logical_pages: u64, blocks: usize) -> Self {
+    fn new(parameters: &Parameters, logical_pages: u64, blocks: usize) -> Self {
         Self {
-            victims: Victims::new(victim, blocks),
+            victims: Victims::new(parameters.victim, blocks),
+            gc_garbage_percent: parameters.gc_garbage_percent,
             written: WriteTimes::new(logical_pages),
             streams: vec![0; blocks].into(),
             opened_at: vec![0; blocks].into(),
@@ -158,6 +164,11 @@ impl Separation<CLASSES> for SepBit {
     fn opened(&mut self, block: usize, _: u32, stream: usize) {
         self.streams[block] = stream as u8;
         self.opened_at[block] = self.victims.clock_pages();
+    }
+
+    #[inline(always)]
+    fn gc_garbage_percent(&self) -> f64 {
+        self.gc_garbage_percent
     }
 
     fn sealed(&mut self, block: usize) {
@@ -206,7 +217,7 @@ impl SepBitMapped {
     pub fn new(shape: &Shape, parameters: Parameters) -> Result<Self, String> {
         let (geometry, pages) = (shape.regions[0].geometry, logical_pages(shape)?);
         let collection = Collection { gc_free_blocks: parameters.gc_free_blocks, idle_gc: parameters.idle_gc };
-        let separation = |blocks: &Blocks<CLASSES>| SepBit::new(parameters.victim, pages, blocks.entries());
+        let separation = |blocks: &Blocks<CLASSES>| SepBit::new(&parameters, pages, blocks.entries());
         Log::pooled(RegionId(0), geometry, Capacity::whole(&geometry, pages), collection, separation).map(Self)
     }
 }
@@ -216,7 +227,7 @@ mod tests {
     use super::*;
 
     fn sepbit() -> SepBit {
-        SepBit::new(VictimPolicy::Greedy, 1000, 10)
+        SepBit::new(&Parameters::default(), 1000, 10)
     }
 
     #[test]

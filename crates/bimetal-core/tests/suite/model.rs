@@ -15,6 +15,11 @@ const SITUATIONS: &[(&str, Pairs<'_>)] = &[
     ("pagemap", &[("layout", "across")]),
     ("pagemap", &[("layout", "across"), ("victim", "cost-benefit"), ("gc_free_blocks", "2"), ("idle_gc", "true")]),
     ("pagemap", &[("idle_gc", "true"), ("gc_free_blocks", "2")]),
+    // Collection after nearly every write, and at a share of garbage.
+    ("pagemap", &[("gc_garbage_percent", "0.1"), ("layout", "across")]),
+    ("pagemap", &[("gc_garbage_percent", "5"), ("idle_gc", "true"), ("gc_free_blocks", "2")]),
+    ("sepbit", &[("gc_garbage_percent", "1")]),
+    ("dac", &[("gc_garbage_percent", "1"), ("idle_gc", "true")]),
     ("conventional", &[("map_cache_chains", "0"), ("spare_low", "4"), ("wear_threshold", "1")]),
     // A hash table that is never full: the log fills with valid data, tail data are copied back and demoted by force.
     ("chang", &[("hash_entries", "100000"), ("throttle", "false"), ("mlc_writeback", "false")]),

@@ -226,6 +226,21 @@ impl<const N: usize> Blocks<N> {
         self.dies.iter().map(|die| u64::from(die.valid_pages)).sum()
     }
 
+    /// Invalid pages of full blocks, and pages in use: valid or invalid. For a log without lent blocks and blocks in SLC
+    /// mode.
+    pub fn garbage(&self) -> (u64, u64) {
+        debug_assert!(self.slc_blocks == 0);
+        let erased: u32 = self.dies.iter().map(Die::erased).sum();
+        let (mut opened, mut pages, mut valid) = (0, 0, 0);
+        for (_, open) in self.open_blocks() {
+            opened += 1;
+            pages += u64::from(open.page);
+            valid += u64::from(self.valid_in(BlockId(open.block)));
+        }
+        let full_pages = u64::from(self.places.len() as u32 - erased - opened) * u64::from(self.data_pages);
+        (full_pages + valid - self.valid(), full_pages + pages)
+    }
+
     /// Number of valid pages that fit, without the lent blocks.
     pub fn room(&self) -> u64 {
         self.dies.iter().map(|die| u64::from(die.valid_limit)).sum()

@@ -46,6 +46,18 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         copied
     }
 
+    /// If the policy allows no more garbage, collects a victim on the die with the fewest erased blocks.
+    #[inline(never)]
+    pub(super) fn collect_garbage<M: Media>(&mut self, media: &mut M) {
+        let (garbage, used) = self.blocks.garbage();
+        let percent = 100.0 * garbage as f64 / used.max(1) as f64;
+        if percent > self.separation.gc_garbage_percent()
+            && let Some(die) = (0..self.blocks.dies()).min_by_key(|&die| self.blocks.free(die))
+        {
+            self.collect_victim(media, die);
+        }
+    }
+
     /// The same, until a die or the pool has `idle_blocks` erased blocks.
     pub(super) fn collect_while_idle<M: Media>(&mut self, media: &mut M, die: u32, budget_pages: u32) -> u32 {
         let mut copied = 0;

@@ -435,6 +435,13 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
         self.append(media, (die, stream), logical, parts, cause);
     }
 
+    #[inline(always)]
+    fn end<M: Media>(&mut self, media: &mut M) {
+        if self.separation.gc_garbage_percent() > 0.0 {
+            self.collect_garbage(media);
+        }
+    }
+
     fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
         if !self.collection.idle_gc {
             return 0;

@@ -71,6 +71,13 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
         counts.fewest(entries)
     }
 
+    /// Share of garbage, in percent of the pages in use, above which a block is collected after a write request even if
+    /// enough blocks are erased. Garbage are the invalid pages of full blocks. 0: erased blocks alone decide.
+    #[inline(always)]
+    fn gc_garbage_percent(&self) -> f64 {
+        0.0
+    }
+
     /// A stream of a lane opens a block.
     fn opened(&mut self, _block: usize, _lane: u32, _stream: usize) {}
 

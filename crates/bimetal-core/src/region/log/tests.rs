@@ -104,6 +104,47 @@ fn a_lent_block_takes_no_page_and_leaves_room_for_fewer() {
     log.check().unwrap();
 }
 
+/// Allows 20 % of garbage.
+#[derive(Debug, Serialize, Deserialize)]
+struct LittleGarbage;
+
+impl Separation<2> for LittleGarbage {
+    const POOLED: bool = false;
+
+    fn written(&mut self, _: u32, _: Option<usize>) -> usize {
+        0
+    }
+
+    fn gc_garbage_percent(&self) -> f64 {
+        20.0
+    }
+}
+
+#[test]
+fn a_block_is_collected_after_a_request_that_leaves_too_much_garbage() {
+    let geometry = Geometry::new(4096, 8, 64, 2).unwrap();
+    let mut media = media(geometry);
+    let capacity = Capacity::whole(&geometry, 200);
+    let mut log = Log::with(REGION, geometry, capacity, COLLECTION, |_| LittleGarbage).unwrap();
+    (0..200).for_each(|logical| write(&mut media, &mut log, logical));
+    let mut state = 3;
+    for request in 0..2000 {
+        let first = below(&mut state, 197) as u32;
+        (first..first + 4).for_each(|logical| write(&mut media, &mut log, logical));
+        let counts = log.blocks.counts();
+        let full: Vec<_> = (0..log.blocks.entries()).filter(|&entry| counts.is_sealed(entry)).collect();
+        let garbage: u32 = full.iter().map(|&entry| 8 - counts.valid_pages(entry)).sum();
+        let open: u32 = log.blocks.open_blocks().map(|(_, open)| open.page).sum();
+        let used = full.len() as u32 * 8 + open;
+        assert_eq!(log.blocks.garbage(), (u64::from(garbage), u64::from(used)), "after request {request}");
+        let before = log.erases();
+        log.end(&mut media);
+        assert_eq!(log.erases() - before, u64::from(garbage * 5 > used), "after request {request}");
+    }
+    log.check().unwrap();
+    assert!(log.erases() > 1000 && log.copied_pages() > 0, "{} erases", log.erases());
+}
+
 /// The most copies between two writes, and all copies.
 fn copies(stripe_pages: u32) -> (u64, u64) {
     let geometry = Geometry::new(4096, 128, 200, 2).unwrap().striped(stripe_pages);

@@ -61,6 +61,7 @@ impl<M: Media, S: Space> Scheme<M> for OneRegion<S> {
                         self.write_partial(media, page, host);
                     }
                 }
+                self.0.end(media);
             }
             Op::Read => {
                 for Span { page, first, sectors, at } in geometry.spans(request) {

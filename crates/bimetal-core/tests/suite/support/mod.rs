@@ -125,7 +125,12 @@ impl SimDevice {
 
     /// Writes a page of 4 KiB.
     pub fn write(&mut self, page: u64) {
-        let request = Request { arrival_ns: 0, sector: page * 8, sectors: 8, op: Op::Write, handle: 0 };
+        self.write_pages(page, 1);
+    }
+
+    /// Writes consecutive pages of 4 KiB with one request.
+    pub fn write_pages(&mut self, first: u64, pages: u32) {
+        let request = Request { arrival_ns: 0, sector: first * 8, sectors: pages * 8, op: Op::Write, handle: 0 };
         self.media.begin(&request, 0);
         self.scheme.serve(&mut self.media, &request);
     }
