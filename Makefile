@@ -27,11 +27,13 @@ rust: lint
 
 # The crates that can be published to a crate index.
 PUBLISHED = $(patsubst crates/%/Cargo.toml,--package %,$(shell grep -L '^publish = false' crates/*/Cargo.toml))
+# All crates, with and without ublk; then the stores without their crash tests, and the command line without stores.
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --quiet --locked --workspace --all-targets $(UBLK) -- -D warnings
-	$(CARGO) clippy --quiet --locked --package bimetal-cli -- -D warnings
-	$(CARGO) clippy --quiet --locked --package bimetal-cli --no-default-features -- -D warnings
+	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --locked --package bimetal-live --package bimetal-cli --no-default-features \
+		--features bimetal-live/default -- -D warnings
 	$(CARGO) test --quiet --locked --package bimetal-lint
 	$(CARGO) package --quiet --locked --offline --no-verify --allow-dirty $(PUBLISHED)
 
@@ -81,13 +83,15 @@ in-environment = $(MAKE) --no-print-directory $(VENV)/installed || { \
 		echo "no Python 3.11 with venv, or no package registry: $(2)"; exit 0; \
 	} && $(MAKE) --no-print-directory $(1)
 
+# Compiling all modules takes as long as downloading them, and most are never imported.
+PIP = --quiet --disable-pip-version-check --no-compile
 # Ray is large, and not built for every platform: without it one test is skipped.
 RAY = ray==2.60.0 filelock==4.3.1 protobuf==7.36.2
 $(VENV)/installed: python/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement python/requirements.lock
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check $(RAY) || echo "Ray cannot be installed: no test runs a sweep on it"
+	@$(VENV)/bin/pip install $(PIP) --requirement python/requirements.lock
+	@$(VENV)/bin/pip install $(PIP) $(RAY) || echo "Ray cannot be installed: no test runs a sweep on it"
 	@touch $@
 
 package:
