@@ -38,24 +38,11 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     pub fn collect<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
         let mut copied = 0;
         while copied < budget_pages {
-            let dies = if P::POOLED { 0..1 } else { 0..self.blocks.dies() };
-            let Some(die) = dies.min_by_key(|&die| self.erased(die)) else { break };
+            let Some(die) = self.shortest_die() else { break };
             let Some(pages) = self.collect_pages(media, die, budget_pages - copied) else { break };
             copied += pages;
         }
         copied
-    }
-
-    /// If the policy allows no more garbage, collects a victim on the die with the fewest erased blocks.
-    #[inline(never)]
-    pub(super) fn collect_garbage<M: Media>(&mut self, media: &mut M) {
-        let (garbage, used) = self.blocks.garbage();
-        let percent = 100.0 * garbage as f64 / used.max(1) as f64;
-        if percent > self.separation.gc_garbage_percent()
-            && let Some(die) = (0..self.blocks.dies()).min_by_key(|&die| self.blocks.free(die))
-        {
-            self.collect_victim(media, die);
-        }
     }
 
     /// The same, until a die or the pool has `idle_blocks` erased blocks.
@@ -66,6 +53,24 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
             copied += pages;
         }
         copied
+    }
+
+    /// The die with the fewest erased blocks; 0 for a pool.
+    fn shortest_die(&self) -> Option<u32> {
+        let dies = if P::POOLED { 0..1 } else { 0..self.blocks.dies() };
+        dies.min_by_key(|&die| self.erased(die))
+    }
+
+    /// If the policy allows no more garbage, collects a victim on the die with the fewest erased blocks.
+    #[inline(never)]
+    pub(super) fn collect_garbage<M: Media>(&mut self, media: &mut M) {
+        let (garbage, used) = self.blocks.garbage();
+        let percent = 100.0 * garbage as f64 / used.max(1) as f64;
+        if percent > self.separation.gc_garbage_percent()
+            && let Some(die) = self.shortest_die()
+        {
+            self.collect_victim(media, die);
+        }
     }
 
     /// Called after a page write to a die that has only its last erased blocks left. Copies enough of a victim that it
