@@ -95,7 +95,7 @@ $(VENV)/installed: python/requirements.lock
 	@touch $@
 
 package:
-	PATH=$(VENV)/bin:$$PATH $(VENV)/bin/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	PATH=$(VENV)/bin:$$PATH $(VENV)/bin/pip install $(PIP) --no-build-isolation --no-deps \
 		--force-reinstall --config-settings=build-args="--profile dev --locked" .
 
 # The tests compare the package with the program `bimetal`. It is built by the same command as the tests of the command line. A build of its

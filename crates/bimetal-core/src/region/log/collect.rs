@@ -65,8 +65,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     #[inline(never)]
     pub(super) fn collect_garbage<M: Media>(&mut self, media: &mut M) {
         let (garbage, used) = self.blocks.garbage();
-        let percent = 100.0 * garbage as f64 / used.max(1) as f64;
-        if percent > self.separation.gc_garbage_percent()
+        if 100.0 * garbage as f64 > self.separation.gc_garbage_percent() * used as f64
             && let Some(die) = self.shortest_die()
         {
             self.collect_victim(media, die);
