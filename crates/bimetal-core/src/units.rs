@@ -221,6 +221,15 @@ impl Geometry {
         Self::addressed(self.page_bytes, self.pages_per_block * self.dies, self.blocks / self.dies, 1)
     }
 
+    /// The same blocks with each page divided into `parts` equal pages. Stripes remain numbers of undivided pages.
+    ///
+    /// # Errors
+    /// Page addresses that do not fit into 32 bits.
+    pub fn divided(&self, parts: u32) -> Result<Self, String> {
+        let divided = Self::addressed(self.page_bytes / parts, self.pages_per_block * parts, self.blocks, self.dies)?;
+        Ok(divided.striped(self.stripe_pages))
+    }
+
     fn addressed(page_bytes: u32, pages_per_block: u32, blocks: u32, dies: u32) -> Result<Self, String> {
         let page_bits = pages_per_block.next_power_of_two().trailing_zeros();
         if u64::from(blocks) << page_bits >= u64::from(u32::MAX) {

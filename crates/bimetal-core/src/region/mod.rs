@@ -18,6 +18,26 @@ use crate::media::{Cause, Media, Part};
 use crate::request::Request;
 use crate::units::{Geometry, Ppa, RegionId};
 
+/// The page last read into the controller. Consecutive reads from one page cost one page read.
+pub type LastRead<D> = Option<(Ppa, D)>;
+
+/// Reads a page, unless it was the last one read.
+#[inline(always)]
+pub fn read_page<M: Media>(
+    media: &mut M,
+    region: RegionId,
+    page: Ppa,
+    cause: Cause,
+    last: &mut LastRead<M::Data>,
+) -> M::Data {
+    let data = match *last {
+        Some((known, data)) if known == page => data,
+        _ => media.read(region, page, cause),
+    };
+    *last = Some((page, data));
+    data
+}
+
 /// A region of flash that places logical pages anywhere and collects itself.
 pub trait Space: std::fmt::Debug + Send + Serialize {
     /// The region's number on the device.
@@ -39,6 +59,26 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
 
     /// The physical page of a logical page, or `None` if the page is not in the region.
     fn lookup(&self, logical: u32) -> Option<Ppa>;
+
+    /// The first sector of a logical page in its physical page; not 0 only where several share a physical page.
+    #[inline(always)]
+    fn first_sector(&self, _logical: u32) -> u32 {
+        0
+    }
+
+    /// Reads the physical page of a logical page, unless it was the last one read. Returns it and the logical page's
+    /// first sector in it; `None` if the page is not in the region.
+    #[inline]
+    fn read<M: Media>(
+        &self,
+        media: &mut M,
+        logical: u32,
+        cause: Cause,
+        last: &mut LastRead<M::Data>,
+    ) -> Option<(M::Data, u32)> {
+        let page = self.lookup(logical)?;
+        Some((read_page(media, self.region(), page, cause, last), self.first_sector(logical)))
+    }
 
     /// Invalidates the copy of a logical page, and forgets its place outside of the region. Returns whether there was a
     /// copy.

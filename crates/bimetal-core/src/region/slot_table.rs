@@ -8,15 +8,13 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::{LastRead, read_page};
 use crate::media::{Cause, Media};
 use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// An invalid slot. Zeros take memory only when they are overwritten, and much of a table may never be written.
 const INVALID: u32 = 0;
-
-/// The page last read into the controller. Consecutive reads of slots of one page cost one page read.
-pub type LastRead<D> = Option<(Ppa, D)>;
 
 /// The units of all slots.
 #[derive(Debug, Serialize, Deserialize)]
@@ -122,12 +120,7 @@ impl SlotTable {
         last: &mut LastRead<M::Data>,
     ) -> (M::Data, u32) {
         let (page, position) = self.page_of(slot);
-        let data = match *last {
-            Some((known, data)) if known == page => data,
-            _ => media.read(region, page, cause),
-        };
-        *last = Some((page, data));
-        (data, position)
+        (read_page(media, region, page, cause, last), position)
     }
 
     /// The block of a slot.

@@ -70,6 +70,18 @@ impl Queue {
         Some(number)
     }
 
+    /// Makes the first of the numbers that `is_preferred` the first of all. The others keep their order.
+    pub fn bring_forward(&mut self, is_preferred: impl Fn(u32) -> bool) {
+        let Some(found) = (0..self.len).find(|&at| is_preferred(self.ring[self.place(at)])) else { return };
+        let number = self.ring[self.place(found)];
+        for at in (0..found).rev() {
+            let (before, behind) = (self.place(at), self.place(at + 1));
+            self.ring[behind] = self.ring[before];
+        }
+        let first = self.place(0);
+        self.ring[first] = number;
+    }
+
     /// The numbers, the first one first.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let (before, behind) = self.ring.split_at(self.first as usize);
@@ -148,6 +160,10 @@ mod tests {
             if below(&mut random, 100) < 40 + number % 40 {
                 queue.push_back(number as u32);
                 list.push_back(number as u32);
+            } else if number % 3 == 0 {
+                queue.bring_forward(|number| number % 5 == 0);
+                let preferred = list.iter().position(|number| number % 5 == 0);
+                preferred.and_then(|at| list.remove(at)).into_iter().for_each(|number| list.push_front(number));
             } else {
                 assert_eq!(queue.pop_front(), list.pop_front());
             }

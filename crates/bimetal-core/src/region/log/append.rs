@@ -15,13 +15,13 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         Some(place.entry as usize)
     }
 
-    /// Programs a logical page that has no valid copy, in a stream.
+    /// Programs logical pages that have no valid copy, in a stream: one, or those that share a page of the media.
     #[inline(always)]
     pub(super) fn append<M: Media>(
         &mut self,
         media: &mut M,
         (die, stream): (u32, usize),
-        logical: u32,
+        logical: &[u32],
         parts: &[Part<M::Data>],
         cause: Cause,
     ) {
@@ -30,9 +30,11 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
         let (block, page) = self.blocks.next_page(die, stream);
         let page = self.table.geometry().ppa(block, page);
-        self.table.assign(logical, page);
-        self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, 1);
-        let is_full = self.fill(die, stream, 1);
+        logical.iter().zip(page.0..).for_each(|(&logical, page)| self.table.assign(logical, Ppa(page)));
+        let pages = logical.len() as u32;
+        self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, pages);
+        self.leave_empty(die, stream, pages);
+        let is_full = self.fill(die, stream, pages);
         self.program(media, page, parts, stream, cause);
         if is_full {
             self.summarise(media, page, stream);
@@ -67,6 +69,10 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     fn open_block<M: Media>(&mut self, media: &mut M, lane: u32, stream: usize) {
         let die = if P::POOLED { self.blocks.die_to_open(stream) } else { lane };
         let mode = if P::MODES { self.mode_to_open(die, stream) } else { CellMode::Native };
+        if let Some(packing) = self.separation.packing() {
+            let lanes = self.blocks.lanes();
+            self.blocks.bring_forward(die, |block| packing.is_of_lane(block, lane, lanes));
+        }
         let (block, erased_in) = self.blocks.open(die, lane, stream, mode);
         if let Some(mode) = erased_in {
             self.erase_block(media, block, mode);
@@ -104,30 +110,31 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         cause: Cause,
     ) {
         let die = self.blocks.next_die_in_stripes(self.table.geometry().stripe_pages);
-        self.append(media, (die, stream), logical, parts, cause);
+        self.append(media, (die, stream), &[logical], parts, cause);
         self.collect_step(media, die);
     }
 
-    /// [`Space::write`](crate::region::Space::write) if dies are pooled.
+    /// [`Space::write`](crate::region::Space::write) if dies are pooled, of a page or of those that share a page of the
+    /// media.
     pub(super) fn write_pooled<M: Media>(
         &mut self,
         media: &mut M,
         stream: usize,
-        logical: u32,
+        logical: &[u32],
         parts: &[Part<M::Data>],
         cause: Cause,
     ) {
         let in_turn = || self.blocks.next_lane(self.table.geometry().stripe_pages);
-        let lane = self.separation.lane(logical).unwrap_or_else(in_turn);
+        let lane = self.separation.lane(logical[0]).unwrap_or_else(in_turn);
         while self.blocks.free_in_pool() < self.blocks.victims() {
             // The room that the victim needs may be in the block that this page would take.
             self.collect_victim(media, 0);
         }
         self.append(media, (lane, stream), logical, parts, cause);
-        if let Some(page) = self.table.lookup(logical).filter(|_| !self.steps.is_empty()) {
+        if let Some(page) = self.table.lookup(logical[0]).filter(|_| !self.steps.is_empty()) {
             // Dies with victims take turns in the same order as the pages of a block.
-            let geometry = self.table.geometry();
-            self.collect_step(media, geometry.page_of(page) % geometry.dies);
+            let die = self.table.geometry().page_of(page) % self.blocks.dies();
+            self.collect_step(media, die);
         }
     }
 

@@ -310,6 +310,11 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
+    /// The next block opened on a die is the first erased one that `is_preferred`, if there is one.
+    pub fn bring_forward(&mut self, die: u32, is_preferred: impl Fn(u32) -> bool) {
+        self.dies[die as usize].free[CellMode::Native as usize].bring_forward(is_preferred);
+    }
+
     /// Opens a block for a stream that [needs](Self::needs_block) one: the block that was erased longest ago, which is
     /// a simple dynamic wear levelling. Blocks erased in `mode` come first. If there are none, another block must be
     /// erased again, and `mode` is returned as well.
@@ -356,6 +361,12 @@ impl<const N: usize> Blocks<N> {
         let entry = self.places[block as usize].entry as usize;
         self.counts.add(entry, pages as usize);
         is_full.then(|| self.seal(lane, stream, entry))
+    }
+
+    /// The next `pages` pages of a stream's open block, before those that [`Self::fill`] fills next, stay empty.
+    #[inline(always)]
+    pub fn skip(&mut self, lane: u32, stream: usize, pages: u32) {
+        self.lanes[lane as usize].open[stream].page += pages;
     }
 
     fn seal(&mut self, lane: u32, stream: usize, entry: usize) -> BlockId {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::blocks::Open;
-use super::{Log, Separation};
+use super::{Log, Packing, Separation};
 use crate::media::{CellMode, Media};
 use crate::region::page_table::{Run, ValidWord};
 use crate::region::valid_counts::ValidCounts;
@@ -14,7 +14,7 @@ use crate::units::{BlockId, Geometry, Ppa};
 /// The victim of a die that is collected in steps.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Step {
-    /// Valid pages of the victim when it was chosen.
+    /// Valid pages of the victim when it was chosen; if they are packed, with the empty rest of the last page.
     valid: u32,
     /// Copies that are due, multiplied by the number of pages that the victim gains.
     owed: i64,
@@ -87,7 +87,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         };
         let Step { valid, mut owed } = self.steps[die as usize];
         let gain = i64::from(self.blocks.data_pages() - valid);
-        owed += i64::from(valid);
+        owed += i64::from(valid) * i64::from(self.per_page());
         let mut run = Run::default();
         while owed >= gain && self.blocks.valid_in(victim) > 0 {
             owed -= self.copy_run(media, die, u32::MAX, &mut run) as i64 * gain;
@@ -123,7 +123,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         while left > 0 {
             match self.copy_run(media, die, left, &mut run) {
                 0 => break,
-                copied => left -= copied as u32,
+                copied => left = left.saturating_sub(copied as u32),
             }
         }
         if self.blocks.valid_in(victim) == 0 {
@@ -167,7 +167,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
             self.blocks.begin_collecting(die, |counts, entries| choose(&mut self.separation, counts, entries))?;
         self.separation.collected(self.blocks.entry(victim));
         if let Some(step) = self.steps.get_mut(die as usize) {
-            *step = Step { valid: self.blocks.valid_in(victim), owed: 0 };
+            let valid =
+                self.blocks.valid_in(victim).next_multiple_of(self.separation.packing().map_or(1, Packing::per_page));
+            *step = Step { valid, owed: 0 };
         }
         Some(victim)
     }
@@ -177,6 +179,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     /// number of copied pages.
     #[inline]
     fn copy_run<M: Media>(&mut self, media: &mut M, die: u32, most: u32, run: &mut Run) -> usize {
+        if self.separation.packing().is_some() {
+            return self.copy_packed(media, die);
+        }
         let Some(victim) = self.blocks.victim(die) else { return 0 };
         let Some(pages) = self.table.valid_word(BlockId(victim.block), victim.page) else { return 0 };
         let (pages, lane, stream) =
@@ -203,7 +208,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
 
     /// Selects the pages of a pool's victim that go to the same stream as the first page, and returns them with the
     /// lane and the stream. If that stream needs a block and none is erased, the pages go to another stream.
-    fn of_one_stream(&self, pages: ValidWord, victim: Open, die: u32) -> (ValidWord, u32, usize) {
+    pub(super) fn of_one_stream(&self, pages: ValidWord, victim: Open, die: u32) -> (ValidWord, u32, usize) {
         let entry = self.blocks.entry(BlockId(victim.block));
         let first = self.table.first_owner(pages);
         let leaves = P::MODES && self.blocks.victim_leaves(die);

@@ -78,11 +78,23 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     /// The page on the media of a page of the log.
     #[inline(always)]
     pub(super) fn on_media(&self, page: Ppa) -> Ppa {
-        match &self.lines {
-            None => page,
-            Some(lines) => {
-                let geometry = self.table.geometry();
-                lines.page(geometry.block_of(page), geometry.page_of(page))
+        self.place_on_media(page).0
+    }
+
+    /// The page on the media of a page of the log, and the index in it if several share it.
+    #[inline(always)]
+    pub(super) fn place_on_media(&self, page: Ppa) -> (Ppa, u32) {
+        let geometry = self.table.geometry();
+        let place = || (geometry.block_of(page), geometry.page_of(page));
+        match (self.separation.packing(), &self.lines) {
+            (None, None) => (page, 0),
+            (Some(packing), _) => {
+                let (block, position) = place();
+                packing.page(block, position)
+            }
+            (None, Some(lines)) => {
+                let (line, position) = place();
+                (lines.page(line, position), 0)
             }
         }
     }

@@ -19,6 +19,8 @@
 //! Alternatively, blocks are grouped in [lines](Layout) across all dies. Then a stream has one open line, on which all
 //! dies work, and lines are collected in steps.
 //!
+//! Pages of a log may be smaller than those of the media, so that several [share](Packing) one.
+//!
 //! A policy may choose the [mode](Separation::mode) in which a stream's blocks are opened. A block in SLC mode has
 //! fewer pages, so the spare area limits the number of such blocks.
 //!
@@ -39,8 +41,11 @@
 
 mod append;
 mod blocks;
+mod capacity;
 mod collect;
 mod lines;
+mod packed;
+mod packing;
 mod separation;
 #[cfg(test)]
 mod tests;
@@ -56,9 +61,12 @@ use crate::request::Request;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 pub use blocks::Blocks;
+pub use capacity::Capacity;
+use capacity::check_pages;
 use collect::Step;
 pub use lines::Layout;
 use lines::Lines;
+pub use packing::{PACKED_MAX, Packing};
 pub use separation::{HostAndCopied, Separation};
 pub use units::{UnitSettings, Units, default_unit_blocks};
 pub use victims::{VictimPolicy, Victims};
@@ -84,43 +92,6 @@ impl Collection {
 /// Blocks of each die that can hold no valid page at rest: an open block for each stream, and an erased block.
 const fn reserved_blocks(streams: usize) -> u32 {
     streams as u32 + 1
-}
-
-/// Capacity of a log: its pages and the blocks that it may use.
-#[derive(Clone, Copy, Debug)]
-pub struct Capacity {
-    /// Logical pages.
-    pub logical_pages: u64,
-    /// Maximum number of logical pages that are valid at a time. The log's user must keep to it.
-    pub valid_pages: u64,
-    /// Data pages per block; they are the first pages of the block.
-    pub data_pages: u32,
-    /// Number of blocks, the first of the region, that are lent from the beginning.
-    pub lent: u32,
-    /// How blocks are laid out over the dies. With lines, no block is lent and all pages of a block are data pages.
-    pub layout: Layout,
-    /// Pages of a block in SLC mode if the policy opens blocks in it; otherwise 0. The capacity lost to blocks in SLC
-    /// mode never exceeds the spare area without the open and erased blocks.
-    pub slc_pages: u32,
-}
-
-impl Capacity {
-    /// Capacity for `logical_pages` pages, all of which may be valid.
-    pub fn whole(geometry: &Geometry, logical_pages: u64) -> Self {
-        let data_pages = geometry.pages_per_block;
-        Self { logical_pages, valid_pages: logical_pages, data_pages, lent: 0, layout: Layout::Die, slc_pages: 0 }
-    }
-
-    /// If the layout is lines, the same capacity on a geometry of one die whose blocks are the lines.
-    fn in_lines(self, geometry: Geometry) -> Result<(Self, Geometry, Option<Lines>), String> {
-        if self.layout == Layout::Die || geometry.dies == 1 {
-            return Ok((self, geometry, None));
-        }
-        debug_assert!(self.lent == 0 && self.data_pages == geometry.pages_per_block);
-        let lines = Lines::new(geometry, self.slc_pages);
-        let (data_pages, slc_pages) = (self.data_pages * geometry.dies, self.slc_pages * geometry.dies);
-        Ok((Self { data_pages, slc_pages, ..self }, lines.geometry()?, Some(lines)))
-    }
 }
 
 /// The region's state.
@@ -264,14 +235,27 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         streams: u64,
         separation: impl FnOnce(&Blocks<N>) -> P,
     ) -> Result<Self, String> {
-        assert!(P::POOLED, "dies of such a policy are not pooled");
         let (capacity, geometry, lines) = capacity.in_lines(geometry)?;
+        Self::in_queues(region, (geometry, lines), geometry.dies, capacity, collection, streams, separation)
+    }
+
+    /// As [`Self::pooled_with`], with `queues` queues of erased blocks: one for each die, or one for all.
+    fn in_queues(
+        region: RegionId,
+        (geometry, lines): (Geometry, Option<Lines>),
+        queues: u32,
+        capacity: Capacity,
+        collection: Collection,
+        streams: u64,
+        separation: impl FnOnce(&Blocks<N>) -> P,
+    ) -> Result<Self, String> {
+        assert!(P::POOLED, "dies of such a policy are not pooled");
         let kind = if lines.is_some() { "lines" } else { "blocks" };
         let Capacity { valid_pages, data_pages, slc_pages, .. } = capacity;
         let spare = u64::from(geometry.blocks).saturating_sub(valid_pages.div_ceil(u64::from(data_pages)));
         let lanes = (spare / (4 * streams)).clamp(1, u64::from(geometry.dies)) as u32;
         let open = u64::from(lanes) * streams;
-        let erased = u64::from(collection.gc_free_blocks) * u64::from(geometry.dies);
+        let erased = u64::from(collection.gc_free_blocks) * u64::from(queues);
         let needed = erased + open;
         if needed > spare {
             return Err(format!(
@@ -279,7 +263,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
                  lower gc_free_blocks"
             ));
         }
-        let mut blocks = Blocks::<N>::new((geometry.blocks, geometry.dies), lanes, data_pages, 0);
+        let mut blocks = Blocks::<N>::new((geometry.blocks, queues), lanes, data_pages, 0);
         check_pages(&geometry, &capacity, blocks.room(), 0)?;
         if slc_pages > 0 {
             blocks.allow_slc(slc_pages, (spare - needed) * u64::from(data_pages));
@@ -373,23 +357,6 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     }
 }
 
-/// Checks that the valid pages fit next to the reserved blocks, and that page numbers fit their type.
-fn check_pages(geometry: &Geometry, capacity: &Capacity, room: u64, reserved: u32) -> Result<(), String> {
-    let Capacity { logical_pages, valid_pages, data_pages, .. } = *capacity;
-    if logical_pages >= u64::from(u32::MAX) {
-        return Err(format!("{logical_pages} logical pages are more than 2^32; lower the capacity"));
-    }
-    if valid_pages > room {
-        let needed = valid_pages.div_ceil(u64::from(data_pages)) + u64::from(reserved * geometry.dies);
-        return Err(format!(
-            "{} blocks leave too little spare area: {valid_pages} pages of {} bytes on {} dies need about \
-             {needed} blocks ({reserved} per die stay free of data); enlarge the region or its spare area",
-            geometry.blocks, geometry.page_bytes, geometry.dies
-        ));
-    }
-    Ok(())
-}
-
 impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     fn region(&self) -> RegionId {
         self.region
@@ -403,6 +370,14 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     #[inline(always)]
     fn lookup(&self, logical: u32) -> Option<Ppa> {
         self.table.lookup(logical).map(|page| self.on_media(page))
+    }
+
+    #[inline(always)]
+    fn first_sector(&self, logical: u32) -> u32 {
+        match (self.separation.packing(), self.table.lookup(logical)) {
+            (Some(_), Some(page)) => self.place_on_media(page).1 * self.table.geometry().page_sectors(),
+            _ => 0,
+        }
     }
 
     #[inline(always)]
@@ -426,13 +401,13 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
         let old = self.forget(logical);
         let stream = self.separation.written(logical, old);
         if P::POOLED {
-            return self.write_pooled(media, stream, logical, parts, cause);
+            return self.write_pooled(media, stream, &[logical], parts, cause);
         }
         if !self.steps.is_empty() {
             return self.write_in_steps(media, stream, logical, parts, cause);
         }
         let die = self.blocks.next_die();
-        self.append(media, (die, stream), logical, parts, cause);
+        self.append(media, (die, stream), &[logical], parts, cause);
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Blocks;
+use super::{Blocks, Packing};
 use crate::media::CellMode;
 use crate::region::page_table::PageTable;
 use crate::region::valid_counts::ValidCounts;
@@ -27,6 +27,15 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
 
     /// Whether the policy opens blocks in SLC mode, in a log that has [room](super::Capacity::slc_pages) for them.
     const MODES: bool = false;
+
+    /// How several pages of the log share a page of the media, if they do.
+    #[inline(always)]
+    fn packing(&self) -> Option<&Packing> {
+        None
+    }
+
+    /// The places of `pages` pages in a page of the media stay empty.
+    fn left_empty(&mut self, _pages: u32) {}
 
     /// The lane of a page on pooled dies; `None` if lanes take turns.
     fn lane(&self, _logical: u32) -> Option<u32> {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::chip;
-use crate::media::{Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation};
+use crate::media::{Checked, Faults, FlashOp, SimMedia, SimRegion, Simulation, Stream};
 use crate::part::random::below;
 use crate::scheme::RegionShape;
 use crate::units::Geometry;
@@ -56,7 +56,7 @@ fn compaction_begins_when_four_fifths_of_the_chunks_are_full() {
     (0..4).for_each(|unit| device.serve(Op::Write, (200 + unit) * 8, 8));
     assert_eq!(device.count(1, FlashOp::Program, Cause::MigrateDown), 1, "a page of the slow region has four units");
     assert_eq!(device.count(0, FlashOp::Read, Cause::MigrateDown), 4);
-    assert_eq!([0, 3, 4].map(|unit| matches!(device.scheme.map.get(unit), Some(Place::Slow(_)))), [true, true, false]);
+    assert_eq!([0, 3, 4].map(|unit| device.scheme.tiers.slow.lookup(unit).is_some()), [true, true, false]);
     Scheme::<Checked<SimMedia>>::check(&device.scheme).unwrap();
 }
 
@@ -67,7 +67,7 @@ fn what_was_overwritten_in_the_cache_never_goes_down() {
         (0..16).for_each(|unit| device.serve(Op::Write, unit * 8, 8));
         assert_eq!(device.scheme.counts.compacted, 0, "round {round}");
     }
-    assert!(device.scheme.fast.erases() > 90);
+    assert!(device.scheme.tiers.fast.erases() > 90);
     Scheme::<Checked<SimMedia>>::check(&device.scheme).unwrap();
 }
 
@@ -78,18 +78,18 @@ fn small_writes_share_pages_of_the_slow_region() {
         let mut device = Device::new(slow_kib, 10).unwrap();
         device.scheme.fill(&mut device.media);
         device.media.reset_counts();
-        let before = device.scheme.slow.padded_units();
+        let before = device.scheme.tiers.slow.separation().padded_units();
         let mut state = 3;
         (0..6000).for_each(|_| device.serve(Op::Write, below(&mut state, 256) * 8, 8));
-        let per_page = u64::from(device.scheme.slow.units_per_page());
+        let per_page = u64::from(device.scheme.units_per_slow_page());
         assert_eq!(per_page, u64::from(slow_kib / 4));
         let [down, gc] = [Cause::MigrateDown, Cause::Gc].map(|cause| device.count(1, FlashOp::Program, cause));
         let of_stream = |stream, cause| device.media.ledger().rows[1].counts.of_stream(Stream::new(stream), cause);
         assert_eq!([of_stream(0, Cause::MigrateDown), of_stream(1, Cause::Gc)], [down, gc], "a stream each");
-        let padded = device.scheme.slow.padded_units() - before;
+        let padded = device.scheme.tiers.slow.separation().padded_units() - before;
         assert_eq!(device.count(0, FlashOp::Program, Cause::Host), 6000);
         assert_eq!(device.count(1, FlashOp::Program, Cause::Host), 0);
-        let moved = device.scheme.counts.compacted + device.scheme.slow.copied_units();
+        let moved = device.scheme.counts.compacted + device.scheme.tiers.slow.copied_pages();
         assert_eq!((down + gc) * per_page, moved + padded);
         assert!(device.scheme.counts.compacted < 6000 && gc > 0, "{slow_kib} KiB");
         Scheme::<Checked<SimMedia>>::check(&device.scheme).unwrap();
@@ -109,7 +109,7 @@ fn streams_write_to_several_dies() {
                 Scheme::<Checked<SimMedia>>::check(&device.scheme).unwrap();
             }
         }
-        assert!(device.scheme.slow.erases() > 50 && device.scheme.slow.copied_units() > 0, "{dies} dies");
+        assert!(device.scheme.tiers.slow.erases() > 50 && device.scheme.tiers.slow.copied_pages() > 0, "{dies} dies");
     }
 }
 
@@ -124,7 +124,9 @@ fn part_of_a_unit_is_completed_from_where_it_is() {
         "each page of the cache holds a unit, and both were cut"
     );
     device.serve(Op::Trim, 4, 12);
-    assert_eq!((device.scheme.map.get(0).is_some(), device.scheme.map.get(1)), (true, None));
+    let tiers = &device.scheme.tiers;
+    let is_there = |unit: u32| tiers.is_in_log(unit) || tiers.slow.lookup(unit).is_some();
+    assert_eq!([0, 1].map(is_there), [true, false]);
     device.serve(Op::Read, 0, 16);
     Scheme::<Checked<SimMedia>>::check(&device.scheme).unwrap();
 }
@@ -136,24 +138,6 @@ fn idle_time_makes_room_down_to_the_threshold() {
     device.scheme.idle(&mut device.media, 1000);
     assert_eq!((device.scheme.ring.written(), device.scheme.is_full()), (7, false));
     Scheme::<Checked<SimMedia>>::check(&device.scheme).unwrap();
-}
-
-/// The block with the most invalid units, unless one within ten points was written fewer times.
-#[test]
-fn the_victim_is_about_the_emptiest_and_among_these_the_least_worn() {
-    let mut device = Device::new(16, 10).unwrap();
-    device.scheme.fill(&mut device.media);
-    let slow = &mut device.scheme.slow;
-    let forget = |slow: &mut PackedLog, block: u32, units: u32| {
-        let slots = slow.slots_of_block(block);
-        slots.take(units as usize).for_each(|slot| slow.forget(slot));
-    };
-    forget(slow, 0, 8);
-    forget(slow, 1, 16);
-    forget(slow, 2, 14);
-    assert_eq!(slow.victim_block(), Some(1), "of blocks 1 and 2, alike worn, the first");
-    slow.set_writes(1, 2);
-    assert_eq!(slow.victim_block(), Some(2), "six units of 64 are ten points: block 0 is no candidate");
 }
 
 #[test]

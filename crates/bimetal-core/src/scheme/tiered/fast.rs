@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::media::{Cause, CellMode, Media};
-use crate::region::slot_table::{LastRead, SlotTable};
+use crate::region::LastRead;
+use crate::region::slot_table::SlotTable;
 use crate::units::{BlockId, Geometry, RegionId};
 
 /// The fast tier's state.

@@ -29,17 +29,16 @@ pub use survivors::Survivors;
 
 use crate::media::{Cause, Media, PageMerge, Part, Stream};
 use crate::region::slot_index::SlotIndex;
-use crate::region::slot_table::LastRead;
 use crate::request::{Request, SECTOR_BYTES};
 use crate::scheme::Adaptation;
 use crate::units::{BlockId, Division, Ppa, Span, greatest_common_divisor};
 
-use crate::region::Space;
+use crate::region::{LastRead, Space};
 
 /// Pages read into the controller to complete a host write: at most one of each tier.
 struct OldPages<D> {
     fast: LastRead<D>,
-    slow: Option<(u32, D)>,
+    slow: LastRead<D>,
 }
 
 /// Number of slots of a block being emptied whose map entries are prefetched together.
@@ -272,7 +271,7 @@ impl<S: Space> Tiers<S> {
     pub fn read<M: Media>(&self, media: &mut M, request: &Request) {
         let unit_sectors = self.fast.unit_sectors();
         let slow = *self.slow.geometry();
-        let mut last = None;
+        let (mut last, mut last_slow) = (None, None);
         for Span { page: logical, first, sectors, at } in slow.spans(request) {
             let base = logical * self.units_per_slow_page;
             let mut old = None;
@@ -287,11 +286,10 @@ impl<S: Space> Tiers<S> {
                         media.deliver(data, from + sector % unit_sectors, at, count);
                     }
                     None => {
-                        let page = *old.get_or_insert_with(|| {
-                            self.slow.lookup(logical).map(|ppa| media.read(self.slow.region(), ppa, Cause::Host))
-                        });
+                        let page =
+                            *old.get_or_insert_with(|| self.slow.read(media, logical, Cause::Host, &mut last_slow));
                         match page {
-                            Some(data) => media.deliver(data, sector, at, count),
+                            Some((data, from)) => media.deliver(data, from + sector, at, count),
                             None => media.deliver_zeros(at, count),
                         }
                     }
@@ -375,19 +373,14 @@ impl<S: Space> Tiers<S> {
             return Some(self.fast.read(media, slot, cause, &mut old.fast));
         }
         let logical = self.slow_page(unit);
-        let data = match old.slow {
-            Some((known, data)) if known == logical => data,
-            _ => media.read(self.slow.region(), self.slow.lookup(logical)?, cause),
-        };
-        old.slow = Some((logical, data));
-        Some((data, (unit - logical * self.units_per_slow_page) * self.fast.unit_sectors()))
+        let (data, from) = self.slow.read(media, logical, cause, &mut old.slow)?;
+        Some((data, from + (unit - logical * self.units_per_slow_page) * self.fast.unit_sectors()))
     }
 
     /// Fills the missing sectors of a slow page from its old copy, if there is one.
     fn add_old_page<M: Media>(&self, media: &mut M, logical: u32, cause: Cause, merge: &mut PageMerge<M::Data>) {
-        if let Some(old) = self.slow.lookup(logical) {
-            let data = media.read(self.slow.region(), old, cause);
-            merge.fill(data, 0, 0, self.slow.geometry().page_sectors());
+        if let Some((data, from)) = self.slow.read(media, logical, cause, &mut None) {
+            merge.fill(data, from, 0, self.slow.geometry().page_sectors());
         }
     }
 
