@@ -10,9 +10,12 @@
 //! space. A damaged page is a *media error*: the loss mark travels with the data, and a host that reads one of these
 //! sectors gets an error.
 
+mod composed;
 mod frames;
 mod moves;
 mod row;
+#[cfg(test)]
+mod testing;
 mod verbs;
 
 use std::collections::BTreeMap;
@@ -36,6 +39,7 @@ use super::places::Survey;
 use super::reading::{Misread, Reading};
 use super::region::{Leaving, Region, Spot};
 use super::state::{Reader, Writer, bounded};
+use composed::Composing;
 use moves::Move;
 use row::Row;
 
@@ -107,6 +111,8 @@ pub struct FileMedia {
     row: Row,
     /// Pages that are moved next.
     moves: Vec<Move>,
+    /// Pages that are composed next.
+    composing: Composing,
     parts: Vec<Part<u64>>,
     request: Request,
     reading: Reading,
@@ -143,6 +149,7 @@ impl FileMedia {
             frame: Buffer::new(stride),
             row: Row::default(),
             moves: Vec::new(),
+            composing: Composing::default(),
             parts: Vec::new(),
             request: Request { arrival_ns: 0, sector: 0, sectors: 0, op: Op::Read, handle: 0 },
             reading: Reading::default(),
@@ -259,6 +266,7 @@ impl FileMedia {
         self.pages.clear();
         self.row.clear();
         self.moves.clear();
+        self.composing.clear();
     }
 
     /// Begins background work.
@@ -467,7 +475,8 @@ impl FileMedia {
         let regions = self.regions.iter().map(Region::memory_bytes);
         let (known, waiting) = regions.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1));
         let disk = self.disk.as_ref().map_or(0, HomeDisk::memory_bytes);
-        let deferred = self.row.memory_bytes() + self.moves.capacity() * size_of::<Move>();
+        let moves = self.moves.capacity() * size_of::<Move>();
+        let deferred = self.row.memory_bytes() + moves + self.composing.memory_bytes();
         let frames = self.frame.capacity() + deferred;
         let buffers = self.arena.memory_bytes() + frames + self.reading.memory_bytes() + self.held_bytes;
         (self.written.memory_bytes() + known, buffers + waiting + disk)

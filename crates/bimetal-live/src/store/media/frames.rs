@@ -98,8 +98,8 @@ impl FileMedia {
     }
 
     /// Writes parts, which are in memory, as a page.
-    pub(super) fn store(&mut self, region: RegionId, spot: &Spot, parts: &[Part<Carried>]) {
-        let Self { regions, arena, pages, sequence, seed, io, .. } = self;
+    pub(super) fn store(&mut self, region: RegionId, spot: &Spot, parts: &[Part<Carried>], sequence: u64) {
+        let Self { regions, arena, pages, seed, io, .. } = self;
         let region = &mut regions[region.index()];
         let layout = region.layout;
         let compose = |frame: &mut [u8]| {
@@ -119,7 +119,7 @@ impl FileMedia {
                     layout.set_tag(frame, to + index, tag);
                 }
             }
-            layout.seal(frame, spot.place, *sequence, *seed);
+            layout.seal(frame, spot.place, sequence, *seed);
         };
         match if *io == Io::Files { region.write(spot, compose) } else { Err(io::ErrorKind::StorageFull.into()) } {
             Ok(()) => {}
@@ -203,11 +203,12 @@ impl FileMedia {
     pub(super) fn write_deferred(&mut self) {
         self.write_row();
         self.write_moves();
+        self.write_composed();
     }
 
     /// Does so if this page is one of them.
     pub(super) fn write_if_deferred(&mut self, spot: &Spot) {
-        if self.row.holds(spot) || self.is_to_be_moved(spot) {
+        if self.row.holds(spot) || self.is_to_be_moved(spot) || self.composing.holds(spot) {
             self.write_deferred();
         }
     }

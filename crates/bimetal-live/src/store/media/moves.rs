@@ -117,18 +117,17 @@ impl FileMedia {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
 
     use bimetal_core::chip;
     use bimetal_core::media::{Cause, Faults, Media, SimMedia, SimRegion, Stream};
     use bimetal_core::request::{Op, Request};
     use bimetal_core::units::{BlockId, Geometry};
 
+    use super::super::testing::Memory;
     use super::*;
     use crate::store::arena::HostData;
-    use crate::store::backing::Backing;
     use crate::store::region::Region;
 
     const PAGES: u32 = 32;
@@ -136,56 +135,12 @@ mod tests {
     const FAST: RegionId = RegionId(0);
     const SLOW: RegionId = RegionId(1);
 
-    /// A file in memory that counts its reads.
-    #[derive(Default)]
-    struct Memory {
-        bytes: Mutex<Vec<u8>>,
-        reads: AtomicU64,
-    }
-
-    impl Backing for Memory {
-        fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-            self.reads.fetch_add(1, Ordering::Relaxed);
-            out.copy_from_slice(&self.bytes.lock().unwrap()[offset as usize..][..out.len()]);
-            Ok(())
-        }
-
-        fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-            self.bytes.lock().unwrap()[offset as usize..][..data.len()].copy_from_slice(data);
-            Ok(())
-        }
-
-        fn sync(&self) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn punch(&self, _offset: u64, _bytes: u64) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn length(&self) -> io::Result<u64> {
-            Ok(self.bytes.lock().unwrap().len() as u64)
-        }
-
-        fn set_len(&self, _bytes: u64) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn occupant(&self) -> io::Result<Option<String>> {
-            Ok(None)
-        }
-
-        fn clear(&self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     /// Media whose first region has a block of pages in its file, each filled with its number.
     fn filled() -> (FileMedia, [Arc<Memory>; 2], Geometry) {
         let chip = chip::find("chang-mlc").unwrap();
         let geometry = Geometry::new(PAGE_BYTES, PAGES, 4, 1).unwrap();
         let region = SimRegion { chip, geometry, channels: 1, faults: Faults::default() };
-        let files = [(); 2].map(|()| Arc::new(Memory { bytes: Mutex::new(vec![0; 64 << 20]), ..Memory::default() }));
+        let files = [(); 2].map(|()| Arc::new(Memory::new(64 << 20)));
         let regions =
             files.iter().zip(0..).map(|(file, id)| Region::new(Arc::clone(file) as _, id, geometry, false).unwrap());
         let sim = SimMedia::new(&[region.clone(), region], 1);

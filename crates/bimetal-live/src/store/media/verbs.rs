@@ -84,10 +84,7 @@ impl Media for FileMedia {
         if let Some(source) = self.moved(region, parts) {
             return self.add_move(region, Some(source), spot);
         }
-        for part in parts {
-            self.loaded(part.data);
-        }
-        self.store(region, &spot, parts);
+        self.compose(region, spot, parts);
     }
 
     fn copy(&mut self, region: RegionId, from: Ppa, to: Ppa, stream: Stream, cause: Cause) {
