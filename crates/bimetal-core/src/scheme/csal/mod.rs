@@ -215,9 +215,11 @@ type Emptied = ArrayVec<BlockId, PACKED_MAX>;
 
 impl<M: Media> Scheme<M> for Csal {
     fn fill(&mut self, media: &mut M) {
-        let units: Vec<u32> = (0..self.tiers.slow.logical_pages()).collect();
-        let per_page = self.units_per_slow_page() as usize;
-        units.chunks(per_page).for_each(|units| self.tiers.slow.write_together(media, units, &[], Cause::Host));
+        let (units, per_page) = (self.tiers.slow.logical_pages(), self.units_per_slow_page());
+        for first in (0..units).step_by(per_page as usize) {
+            let together: ArrayVec<u32, PACKED_MAX> = (first..units.min(first + per_page)).collect();
+            self.tiers.slow.write_together(media, &together, &[], Cause::Host);
+        }
     }
 
     fn serve(&mut self, media: &mut M, request: &Request) {
