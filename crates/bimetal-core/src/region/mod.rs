@@ -60,10 +60,11 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
     /// The physical page of a logical page, or `None` if the page is not in the region.
     fn lookup(&self, logical: u32) -> Option<Ppa>;
 
-    /// The first sector of a logical page in its physical page; not 0 only where several share a physical page.
+    /// The physical page of a logical page, and the logical page's first sector in it: not 0 only where several share a
+    /// physical page.
     #[inline(always)]
-    fn first_sector(&self, _logical: u32) -> u32 {
-        0
+    fn place(&self, logical: u32) -> Option<(Ppa, u32)> {
+        Some((self.lookup(logical)?, 0))
     }
 
     /// Reads the physical page of a logical page, unless it was the last one read. Returns it and the logical page's
@@ -76,8 +77,8 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
         cause: Cause,
         last: &mut LastRead<M::Data>,
     ) -> Option<(M::Data, u32)> {
-        let page = self.lookup(logical)?;
-        Some((read_page(media, self.region(), page, cause, last), self.first_sector(logical)))
+        let (page, first) = self.place(logical)?;
+        Some((read_page(media, self.region(), page, cause, last), first))
     }
 
     /// Invalidates the copy of a logical page, and forgets its place outside of the region. Returns whether there was a

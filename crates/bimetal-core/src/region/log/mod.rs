@@ -373,11 +373,9 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
     }
 
     #[inline(always)]
-    fn first_sector(&self, logical: u32) -> u32 {
-        match (self.separation.packing(), self.table.lookup(logical)) {
-            (Some(_), Some(page)) => self.place_on_media(page).1 * self.table.geometry().page_sectors(),
-            _ => 0,
-        }
+    fn place(&self, logical: u32) -> Option<(Ppa, u32)> {
+        let (page, index) = self.place_on_media(self.table.lookup(logical)?);
+        Some((page, index * self.table.geometry().page_sectors()))
     }
 
     #[inline(always)]

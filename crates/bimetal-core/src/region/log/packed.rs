@@ -132,9 +132,6 @@ mod tests {
     use crate::request::{Op, Request};
 
     const REGION: RegionId = RegionId(0);
-    /// Pages of the log in each page of the media.
-    const PER_PAGE: u32 = 4;
-
     /// The victim is the emptiest block.
     #[derive(Debug, Serialize, Deserialize)]
     struct Emptiest {
@@ -162,9 +159,13 @@ mod tests {
         }
     }
 
-    /// Pages of 4 KiB on media with pages of 16 KiB and blocks of 8 pages.
-    fn log(blocks: u32, dies: u32, pages: u64) -> Result<(Checked<SimMedia>, Log<Emptiest, 2>), String> {
-        let geometry = Geometry::new(16 << 10, 8, blocks, dies).unwrap();
+    /// Pages of 4 KiB on media with blocks of 8 pages of `per_page` times as much.
+    fn log(
+        (blocks, dies): (u32, u32),
+        pages: u64,
+        per_page: u32,
+    ) -> Result<(Checked<SimMedia>, Log<Emptiest, 2>), String> {
+        let geometry = Geometry::new(per_page * 4096, 8, blocks, dies).unwrap();
         let mut chip = chip::find("chang-mlc").unwrap();
         chip.page_bytes = geometry.page_bytes;
         let sim = SimMedia::new(&[SimRegion { chip, geometry, channels: 1, faults: Faults::default() }], 1);
@@ -177,16 +178,16 @@ mod tests {
 
     #[test]
     fn pages_of_any_addresses_share_a_page_that_is_read_once() {
-        let (mut media, mut log) = log(10, 2, 100).unwrap();
+        let (mut media, mut log) = log((10, 2), 100, 4).unwrap();
         log.write_together(&mut media, &[7, 99, 3], &[], Cause::Host);
         log.write_together(&mut media, &[8], &[], Cause::Host);
-        let places = [7, 99, 3, 8].map(|page| (log.lookup(page).unwrap(), log.first_sector(page)));
-        let (first, second) = (places[0].0, places[3].0);
+        let places = [7, 99, 3, 8].map(|page| log.place(page).unwrap());
+        let (first, second) = (log.lookup(7).unwrap(), log.lookup(8).unwrap());
         assert_eq!(places, [(first, 0), (first, 8), (first, 16), (second, 0)]);
         assert_eq!((log.separation().empty, log.occupied()), (4, 4));
         let mut last = None;
         for page in [3, 7, 99, 8] {
-            assert_eq!(log.read(&mut media, page, Cause::Host, &mut last).unwrap().1, log.first_sector(page));
+            assert_eq!(log.read(&mut media, page, Cause::Host, &mut last).unwrap().1, log.place(page).unwrap().1);
         }
         assert!(log.read(&mut media, 4, Cause::Host, &mut last).is_none());
         assert_eq!(media.ledger().total(FlashOp::Read, Cause::Host), 2);
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn lanes_write_to_blocks_of_their_dies() {
-        let (mut media, mut log) = log(40, 4, 200).unwrap();
+        let (mut media, mut log) = log((40, 4), 200, 4).unwrap();
         assert_eq!(log.blocks.lanes(), 4);
         (0..32).for_each(|page| log.write_together(&mut media, &[page], &[], Cause::Host));
         let media = log.separation().packing.media;
@@ -203,19 +204,19 @@ mod tests {
         assert_eq!(dies, [1, 2, 3, 0, 1, 2, 3, 0], "the lanes take turns");
     }
 
-    /// With the least spare area there is, writes of one to four pages are collected without a stop, whatever stays
+    /// With the least spare area there is, writes of one page to as many as fit are collected without a stop, whatever stays
     /// empty. Every place in a programmed page is a page written, a copy, or empty.
     #[test]
     fn valid_pages_are_packed_in_steps() {
-        for dies in [1, 3] {
+        for (dies, per_page) in [(1, 4), (3, 4), (2, 3), (1, 16)] {
             // Seven pages of a block, and three blocks: two open ones and an erased one.
-            let pages = u64::from(7 * PER_PAGE * 15);
-            assert!(log(17, dies, pages).unwrap_err().contains("takes 3 spare blocks and there are 2"));
-            let (mut media, mut log) = log(18, dies, pages).unwrap();
+            let pages = u64::from(7 * per_page * 15);
+            assert!(log((17, dies), pages, per_page).unwrap_err().contains("takes 3 spare blocks and there are 2"));
+            let (mut media, mut log) = log((18, dies), pages, per_page).unwrap();
             let (mut state, mut written, mut most) = (5, 0, 0);
             for number in 0..20_000 {
-                let first = below(&mut state, pages - 3) as u32;
-                let together: Vec<u32> = (first..=first + below(&mut state, 4) as u32).collect();
+                let first = below(&mut state, pages + 1 - u64::from(per_page)) as u32;
+                let together: Vec<u32> = (first..=first + below(&mut state, u64::from(per_page)) as u32).collect();
                 let before = log.copied_pages();
                 log.write_together(&mut media, &together, &[], Cause::Host);
                 written += together.len() as u64;
@@ -226,9 +227,9 @@ mod tests {
             }
             let ledger = media.ledger();
             let [host, gc] = [Cause::Host, Cause::Gc].map(|cause| ledger.total(FlashOp::Program, cause));
-            assert_eq!((host + gc) * u64::from(PER_PAGE), written + log.copied_pages() + log.separation().empty);
+            assert_eq!((host + gc) * u64::from(per_page), written + log.copied_pages() + log.separation().empty);
             assert!(log.erases() > 1000 && gc > 1000, "{} erases, {most} copies at most", log.erases());
-            assert!(gc * u64::from(PER_PAGE) < log.copied_pages() * 11 / 10, "few copies leave a place empty");
+            assert!(gc * u64::from(per_page) < log.copied_pages() * 11 / 10, "few copies leave a place empty");
         }
     }
 }

@@ -274,7 +274,6 @@ impl<S: Space> Tiers<S> {
         let (mut last, mut last_slow) = (None, None);
         for Span { page: logical, first, sectors, at } in slow.spans(request) {
             let base = logical * self.units_per_slow_page;
-            let mut old = None;
             let (mut sector, end) = (first, first + sectors);
             while sector < end {
                 let index = sector / unit_sectors;
@@ -285,14 +284,10 @@ impl<S: Space> Tiers<S> {
                         let (data, from) = self.fast.read(media, slot, Cause::Host, &mut last);
                         media.deliver(data, from + sector % unit_sectors, at, count);
                     }
-                    None => {
-                        let page =
-                            *old.get_or_insert_with(|| self.slow.read(media, logical, Cause::Host, &mut last_slow));
-                        match page {
-                            Some((data, from)) => media.deliver(data, from + sector, at, count),
-                            None => media.deliver_zeros(at, count),
-                        }
-                    }
+                    None => match self.slow.read(media, logical, Cause::Host, &mut last_slow) {
+                        Some((data, from)) => media.deliver(data, from + sector, at, count),
+                        None => media.deliver_zeros(at, count),
+                    },
                 }
                 sector = stop;
             }
