@@ -7,9 +7,9 @@ use std::thread;
 use bimetal_core::compact::Extents;
 use bimetal_core::device::{self, Device, DeviceError, Resolved, Template};
 use bimetal_core::media::SimMedia;
-use bimetal_core::profile::{CurvePlan, Join, Profile, distinct_pages};
+use bimetal_core::profile::{CurvePlan, Join, Profile};
 use bimetal_core::report::TraceFacts;
-use bimetal_core::request::{Request, SECTOR_BYTES, data};
+use bimetal_core::request::{PAGE_BYTES, Request, SECTOR_BYTES};
 use bimetal_core::scheme::{self, BuildError, Regions, SCHEMES, SchemeSpec};
 use bimetal_core::trace::Trace;
 use serde::Serialize;
@@ -64,14 +64,19 @@ impl Workload {
     /// Too few pages.
     pub fn check_sample(&self, curves: &CurvePlan) -> Result<(), StudyError> {
         let Some(rate) = curves.sampling_rate.filter(|&rate| rate < 1.0 && curves.points > 0) else { return Ok(()) };
-        let pages = distinct_pages(data(&self.requests));
+        let pages = self.touched_pages();
         let sampled = pages as f64 * rate;
         if sampled < SAMPLED_PAGES_MIN as f64 { Err(StudyError::Sample { rate, pages, sampled }) } else { Ok(()) }
     }
 
     /// The profile of the trace, calculated on all processors.
     pub fn profile(&self, curves: &CurvePlan) -> Profile {
-        Profile::joined(&self.requests, curves, &Threads)
+        Profile::joined(&self.requests, self.touched_pages(), curves, &Threads)
+    }
+
+    /// Number of distinct 4-KiB pages that reads and writes touch.
+    fn touched_pages(&self) -> u64 {
+        self.facts.footprint_bytes / PAGE_BYTES
     }
 
     /// Compacts the address space, which every device that is fitted to the trace needs. No additional memory is needed

@@ -167,12 +167,12 @@ pub struct Arrivals {
 impl Profile {
     /// The figures of a trace in the order of its arrivals.
     pub fn of(requests: &[Request], curves: &CurvePlan) -> Self {
-        Self::joined(requests, curves, &InTurn)
+        Self::joined(requests, distinct_pages(data(requests)), curves, &InTurn)
     }
 
-    /// The same; `join` evaluates the parts that take long.
-    pub fn joined(requests: &[Request], curves: &CurvePlan, join: &impl Join) -> Self {
-        let touched_pages = distinct_pages(data(requests));
+    /// The same with the known number of [`distinct_pages`] of reads and writes; `join` evaluates the parts that take
+    /// long.
+    pub fn joined(requests: &[Request], touched_pages: u64, curves: &CurvePlan, join: &impl Join) -> Self {
         let (places, (arrivals, hit_rates)) = join.join(
             || Places::of(requests, touched_pages, join),
             || (Arrivals::of(requests), hit_rates(requests, touched_pages, curves)),
@@ -245,7 +245,7 @@ impl Places {
                 size.update_ratio = ratio(size.write_bytes / SECTOR_BYTES, spans.distinct::<1>());
             }
             let writes = Spans::merged(writes);
-            (writes.hits::<1>(), writes.hits::<PAGE_SECTORS>())
+            join.join(|| writes.hits::<1>(), || writes.hits::<PAGE_SECTORS>())
         };
         let ((read_hits, pages_read), (write_hits, page_writes)) = join.join(of_reads, of_writes);
         let footprint = Footprint::of(pages_read, page_writes.distinct(), touched_pages, tally.end);
@@ -403,25 +403,26 @@ impl Arrivals {
         let (first, last) = (requests.first()?.arrival_ns, requests.last()?.arrival_ns);
         let mut gaps: Vec<u64> =
             requests.windows(2).map(|pair| pair[1].arrival_ns.saturating_sub(pair[0].arrival_ns)).collect();
-        if gaps.is_empty() {
-            return None;
-        }
+        let longest = *gaps.iter().max()?;
         let bytes: u64 = data(requests).map(Request::bytes).sum();
         let duration_s = last.saturating_sub(first) as f64 / 1e9;
         let per_s = |amount: f64| (duration_s > 0.0).then(|| amount / duration_s);
         let count = gaps.len();
-        let mut quantile_us = |percent: usize| {
-            let rank = (count * percent).div_ceil(100).max(1) - 1;
-            *gaps.select_nth_unstable(rank).1 as f64 / 1e3
+        let rank = |percent: usize| (count * percent).div_ceil(100).max(1) - 1;
+        let us = |ns: u64| ns as f64 / 1e3;
+        let (_, &mut median, longer) = gaps.select_nth_unstable(rank(50));
+        let p99 = match rank(99) - rank(50) {
+            0 => median,
+            after => *longer.select_nth_unstable(after - 1).1,
         };
         Some(Self {
             duration_s,
             requests_per_s: per_s(count as f64),
             bytes_per_s: per_s(bytes as f64),
             interval_mean_us: duration_s * 1e6 / count as f64,
-            interval_p50_us: quantile_us(50),
-            interval_p99_us: quantile_us(99),
-            interval_max_us: quantile_us(100),
+            interval_p50_us: us(median),
+            interval_p99_us: us(p99),
+            interval_max_us: us(longest),
         })
     }
 }

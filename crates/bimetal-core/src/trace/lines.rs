@@ -96,12 +96,34 @@ impl<'a> Fields<'a> {
     fn number(&mut self) -> Option<u64> {
         let rest = self.rest.filter(|_| self.commas)?;
         let (value, digits) = atoi_simd::parse_prefix_pos::<u64, false>(rest).ok()?;
-        self.rest = match rest.get(digits) {
+        self.ends_at(rest, digits).then_some(value)
+    }
+
+    /// The next field in nanoseconds if it is a time right before a comma or the end, with no more decimals than
+    /// nanoseconds have. Otherwise no field is taken.
+    #[inline(always)]
+    fn exact_time(&mut self, unit: TimeUnit) -> Option<u64> {
+        let rest = self.rest.filter(|_| self.commas)?;
+        let (whole, digits) = atoi_simd::parse_prefix_pos::<u64, false>(rest).ok()?;
+        let ns = whole_ns(whole, unit)?;
+        if rest.get(digits) != Some(&b'.') {
+            return self.ends_at(rest, digits).then_some(ns);
+        }
+        let (fraction, decimals) = atoi_simd::parse_prefix_pos::<u64, false>(&rest[digits + 1..]).ok()?;
+        let left = usize::try_from(unit.exponent()).ok()?.checked_sub(decimals)?;
+        let ns = ns.checked_add(fraction * POWERS[left])?;
+        self.ends_at(rest, digits + 1 + decimals).then_some(ns)
+    }
+
+    /// Whether the first field of `rest` has this length. If it has, it is taken.
+    #[inline(always)]
+    fn ends_at(&mut self, rest: &'a [u8], length: usize) -> bool {
+        self.rest = match rest.get(length) {
             None => None,
-            Some(b',') => Some(&rest[digits + 1..]),
-            Some(_) => return None,
+            Some(b',') => Some(&rest[length + 1..]),
+            Some(_) => return false,
         };
-        Some(value)
+        true
     }
 
     /// The next field as a whole number.
@@ -124,16 +146,20 @@ impl<'a> Fields<'a> {
     /// The next field as a time in nanoseconds.
     #[inline]
     pub fn time(&mut self, field: &'static str, unit: TimeUnit) -> Parsed<u64> {
-        match self.number() {
-            Some(value) => time_of_whole(value, field, unit),
-            None => time(self.next(field)?, field, unit),
-        }
+        self.exact_time(unit).map_or_else(|| time(self.next(field)?, field, unit), Ok)
     }
 
     /// The next field as `R`, `W`, `Read` or `Write`, in any case.
     #[inline]
     pub fn letter(&mut self, field: &'static str) -> Parsed<Op> {
-        let text = self.next(field)?;
+        let text = match self.rest {
+            // One letter, as usual: nothing has to search for the comma.
+            Some(rest @ [letter, b',', next @ ..]) if self.commas && letter.is_ascii_alphabetic() => {
+                self.rest = Some(next);
+                &rest[..1]
+            }
+            _ => self.next(field)?,
+        };
         match text {
             b"r" | b"R" => Ok(Op::Read),
             b"w" | b"W" => Ok(Op::Write),
@@ -231,14 +257,19 @@ pub(super) fn time(text: &[u8], field: &'static str, unit: TimeUnit) -> Parsed<u
 /// A whole number of units in nanoseconds.
 #[inline]
 pub(super) fn time_of_whole(value: u64, field: &'static str, unit: TimeUnit) -> Parsed<u64> {
-    let ns = match usize::try_from(unit.exponent()) {
-        Ok(exponent) => value.checked_mul(POWERS[exponent]),
-        Err(_) => Some(value / POWERS[unit.exponent().unsigned_abs() as usize]),
-    };
-    ns.ok_or_else(|| {
+    whole_ns(value, unit).ok_or_else(|| {
         let text = value.to_string();
         Fault::field(ErrorKind::Range, field, "does not fit 64 bits of nanoseconds", text.as_bytes())
     })
+}
+
+/// A whole number of units in nanoseconds, if it fits.
+#[inline]
+fn whole_ns(value: u64, unit: TimeUnit) -> Option<u64> {
+    match usize::try_from(unit.exponent()) {
+        Ok(exponent) => value.checked_mul(POWERS[exponent]),
+        Err(_) => Some(value / POWERS[unit.exponent().unsigned_abs() as usize]),
+    }
 }
 
 const POWERS: [u64; 10] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
@@ -425,18 +456,22 @@ mod tests {
 
     #[test]
     fn numbers_before_commas_are_those_of_their_fields() {
-        let texts =
+        let numbers =
             ["0,x", "42", "18446744073709551615,", " 7 ,", "7 ,8", "4x,", ",1", "", "18446744073709551616,", "1.5,"];
-        for text in texts {
+        let times = ["0.026214,r", "3.,4", "1.5", "12.3456789012,", "1.5 ,8", "1.2.3,", "1.5e-05,", "18446744073.8,"];
+        for text in numbers.into_iter().chain(times) {
             let (mut found, mut fields) = (Fields::commas(text.as_bytes()), Fields::commas(text.as_bytes()));
             let expected = fields.next("f").and_then(|field| whole(field, "f"));
             let given = found.whole("f");
             assert_eq!(given.map_err(|fault| fault.what), expected.map_err(|fault| fault.what), "{text}");
             assert_eq!(found.rest, fields.rest, "{text}");
-            let (mut found, mut fields) = (Fields::commas(text.as_bytes()), Fields::commas(text.as_bytes()));
-            let expected = fields.next("f").and_then(|field| time(field, "f", TimeUnit::Microseconds));
-            let given = found.time("f", TimeUnit::Microseconds);
-            assert_eq!(given.map_err(|fault| fault.what), expected.map_err(|fault| fault.what), "{text}");
+            for unit in [TimeUnit::Picoseconds, TimeUnit::HundredNanoseconds, TimeUnit::Seconds] {
+                let (mut found, mut fields) = (Fields::commas(text.as_bytes()), Fields::commas(text.as_bytes()));
+                let expected = fields.next("f").and_then(|field| time(field, "f", unit));
+                let given = found.time("f", unit);
+                assert_eq!(given.map_err(|fault| fault.what), expected.map_err(|fault| fault.what), "{text} in {unit}");
+                assert_eq!(found.rest, fields.rest, "{text} in {unit}");
+            }
         }
     }
 

@@ -73,8 +73,9 @@ pub use spc::encode_spc;
 pub use table::{is_arrow, is_parquet};
 pub use time_unit::TimeUnit;
 
+use crate::profile::distinct_pages;
 use crate::registry::{Named, Registry, RegistryError};
-use crate::request::{Op, Request, SECTOR_BYTES};
+use crate::request::{Op, PAGE_BYTES, Request, data};
 use detect::{Likeness, Sample};
 
 /// Every trace format, in the order in which help texts list them.
@@ -225,28 +226,7 @@ impl Trace {
 
     /// Bytes of the distinct 4-KiB pages that reads and writes touch. Trims touch no data.
     pub fn footprint_bytes(&self) -> u64 {
-        const PAGE_SECTORS: u64 = 4096 / SECTOR_BYTES;
-        let pages = |request: &Request| (request.sector / PAGE_SECTORS, (request.end() - 1) / PAGE_SECTORS);
-        let touching = || self.requests.iter().filter(|request| request.op != Op::Trim).map(pages);
-        // A bitmap is used while it is no larger than the sorted list would be; the list suits a vast, sparse address
-        // space.
-        let words = self.span_sectors() / PAGE_SECTORS / 64 + 1;
-        let count = if words <= (1 << 16) + 2 * self.requests.len() as u64 {
-            let mut bitmap = vec![0u64; words as usize];
-            touching().for_each(|(first, last)| set_bits(&mut bitmap, first as usize, last as usize));
-            bitmap.iter().map(|word| u64::from(word.count_ones())).sum()
-        } else {
-            let mut extents: Vec<(u64, u64)> = touching().collect();
-            extents.sort_unstable();
-            let mut covered_to = 0; // one past the last page counted
-            let mut count = 0u64;
-            for (first, last) in extents {
-                count += (last + 1).saturating_sub(first.max(covered_to));
-                covered_to = covered_to.max(last + 1);
-            }
-            count
-        };
-        count * 4096
+        distinct_pages(data(&self.requests)) * PAGE_BYTES
     }
 
     /// Keeps only the first requests. The byte totals then count whole sectors, because exact totals are only known for
@@ -280,20 +260,6 @@ impl Trace {
     pub fn device_of(&self, sector: u64) -> Option<&TraceDevice> {
         let after = self.devices.partition_point(|device| device.base_sector <= sector);
         self.devices[..after].last().filter(|device| sector < device.base_sector + device.sectors)
-    }
-}
-
-/// Sets the bits `first..=last`.
-fn set_bits(bitmap: &mut [u64], first: usize, last: usize) {
-    let (from, to) = (first / 64, last / 64);
-    let head = u64::MAX << (first % 64);
-    let tail = u64::MAX >> (63 - last % 64);
-    if from == to {
-        bitmap[from] |= head & tail;
-    } else {
-        bitmap[from] |= head;
-        bitmap[from + 1..to].fill(u64::MAX);
-        bitmap[to] |= tail;
     }
 }
 
@@ -333,31 +299,5 @@ mod tests {
         let error = decode("x", spc, &Options { action: Some(Action::Issue), ..Options::default() }).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Option);
         assert!(error.to_string().contains("`--action`"), "{error}");
-    }
-
-    #[test]
-    fn footprint_by_bitmap_and_by_extents_agree() {
-        let request = |sector, sectors, op| Request { arrival_ns: 0, sector, sectors, op, handle: 0 };
-        let mut trace = Trace {
-            name: String::new(),
-            format: "spc",
-            requests: vec![
-                request(7, 2, Op::Read),       // pages 0 and 1
-                request(8, 8, Op::Write),      // page 1
-                request(500, 2000, Op::Write), // pages 62 to 312
-                request(4000, 96, Op::Trim),   // none
-            ],
-            devices: vec![TraceDevice { id: 0, base_sector: 0, sectors: 4096, requests: 4 }],
-            reads: 1,
-            writes: 2,
-            trims: 1,
-            read_bytes: 1024,
-            write_bytes: 0,
-            origin_ns: 0,
-            warnings: Vec::new(),
-        };
-        assert_eq!(trace.footprint_bytes(), (2 + 251) * 4096);
-        trace.devices[0].sectors = 1 << 50;
-        assert_eq!(trace.footprint_bytes(), (2 + 251) * 4096);
     }
 }
