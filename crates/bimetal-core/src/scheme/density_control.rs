@@ -185,7 +185,7 @@ impl DensityControl {
     fn promote<M: Media>(&mut self, media: &mut M, block: u32) {
         if !self.budget_allows_one_more() {
             let accesses = self.accesses[block as usize];
-            // The search is long, so it runs only once every `hot_accesses` accesses.
+            // The search is long, so it runs only at multiples of `hot_accesses`; the count ends at 255.
             if !u32::from(accesses).is_multiple_of(self.parameters.hot_accesses) {
                 return;
             }

@@ -290,9 +290,9 @@ impl<M: Media> Scheme<M> for MixedFtl {
             return Err(format!("{} fast blocks are held and {} erased", held().count(), self.erased.len()));
         }
         for (logical_block, held) in (0..).zip(&self.held) {
-            if self.order.contains(logical_block) != (held.block != NONE) {
+            if self.order.contains(logical_block) != (held.block != NONE) || (held.block != NONE) != (held.page > 0) {
                 return Err(format!(
-                    "logical block {logical_block} holds a fast block and has no rank, or the reverse"
+                    "logical block {logical_block} holds a fast block and has no rank or no page, or the reverse"
                 ));
             }
         }

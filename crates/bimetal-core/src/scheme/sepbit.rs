@@ -70,7 +70,7 @@ struct WriteTimes {
     /// Binary logarithm of the pages of a unit of time.
     #[serde(with = "crate::save::fixed")]
     unit_log2: u32,
-    /// By logical page: the unit, modulo 2^24; 0 for never.
+    /// By logical page: the unit, modulo 2^24; 0 for never, and 1 for the units 0 and 1.
     units: Table<[u8; 3]>,
 }
 
@@ -197,9 +197,13 @@ impl Separation<CLASSES> for SepBit {
         let (logical_pages, blocks) = (table.logical_pages() as usize, blocks.entries());
         self.victims.check()?;
         let now = self.victims.clock_pages();
-        let is_late = self.opened_at.iter().any(|&at| at > now) || self.lifetimes > LIFETIMES * now;
+        let is_late = self.opened_at.iter().any(|&at| at > now) || self.lifetimes / LIFETIMES > now;
         let of_log = (self.written.units.len(), self.streams.len(), self.opened_at.len());
-        if is_late || of_log != (logical_pages, blocks, blocks) || self.collected >= LIFETIMES {
+        if is_late
+            || self.pages > logical_pages as u64
+            || of_log != (logical_pages, blocks, blocks)
+            || self.collected >= LIFETIMES
+        {
             return Err("times of pages and blocks belong to another log".into());
         }
         Ok(())

@@ -449,13 +449,11 @@ impl<const N: usize> Blocks<N> {
         victims.min_by_key(|&(_, block)| self.valid_in(block))
     }
 
-    /// The die with the fewest erased blocks among those without a victim. Equal dies are ordered by number. With
-    /// `last`, the die that follows `last` in this order.
+    /// The die with the fewest erased blocks. Equal dies are ordered by number. With `last`, the die that follows `last`
+    /// in this order.
     pub fn fewest_erased(&self, last: Option<u32>) -> Option<u32> {
         let key = |die: u32| (self.free(die), die);
-        let rest = (0..self.dies()).filter(|&die| self.victim(die).is_none());
-        let rest = rest.filter(|&die| last.is_none_or(|last| key(die) > key(last)));
-        rest.min_by_key(|&die| key(die))
+        (0..self.dies()).filter(|&die| last.is_none_or(|last| key(die) > key(last))).min_by_key(|&die| key(die))
     }
 
     /// `pages` pages of a die's victim have moved away; the remaining ones begin at page `page`.

@@ -38,11 +38,25 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     pub fn collect<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
         let mut copied = 0;
         while copied < budget_pages {
-            let Some(die) = self.shortest_die() else { break };
-            let Some(pages) = self.collect_pages(media, die, budget_pages - copied) else { break };
+            let Some(pages) = self.collect_anywhere(media, budget_pages - copied) else { break };
             copied += pages;
         }
         copied
+    }
+
+    /// [`Self::collect_pages`] on the die with the fewest erased blocks among those that have a victim.
+    fn collect_anywhere<M: Media>(&mut self, media: &mut M, most: u32) -> Option<u32> {
+        if P::POOLED {
+            return self.collect_pages(media, 0, most);
+        }
+        let mut last = None;
+        loop {
+            let die = self.blocks.fewest_erased(last)?;
+            if let Some(copied) = self.collect_pages(media, die, most) {
+                return Some(copied);
+            }
+            last = Some(die);
+        }
     }
 
     /// The same, until a die or the pool has `idle_blocks` erased blocks.
@@ -50,25 +64,18 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let mut copied = 0;
         while copied < budget_pages && self.erased(die) < self.idle_blocks {
             let Some(pages) = self.collect_pages(media, die, budget_pages - copied) else { break };
+            self.separation.collected_in_idle_time();
             copied += pages;
         }
         copied
     }
 
-    /// The die with the fewest erased blocks; 0 for a pool.
-    fn shortest_die(&self) -> Option<u32> {
-        let dies = if P::POOLED { 0..1 } else { 0..self.blocks.dies() };
-        dies.min_by_key(|&die| self.erased(die))
-    }
-
-    /// If the policy allows no more garbage, collects a victim on the die with the fewest erased blocks.
+    /// If the policy allows no more garbage, collects a victim.
     #[inline(never)]
     pub(super) fn collect_garbage<M: Media>(&mut self, media: &mut M) {
         let (garbage, used) = self.blocks.garbage();
-        if 100.0 * garbage as f64 > self.separation.gc_garbage_percent() * used as f64
-            && let Some(die) = self.shortest_die()
-        {
-            self.collect_victim(media, die);
+        if 100.0 * garbage as f64 > self.separation.gc_garbage_percent() * used as f64 {
+            self.collect_anywhere(media, u32::MAX);
         }
     }
 
@@ -151,7 +158,9 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         let mut last = None;
         loop {
             let die = self.blocks.fewest_erased(last)?;
-            if let Some(victim) = self.begin_collecting(die, P::victim) {
+            if self.blocks.victim(die).is_none()
+                && let Some(victim) = self.begin_collecting(die, P::victim)
+            {
                 return Some((die, victim));
             }
             last = Some(die);

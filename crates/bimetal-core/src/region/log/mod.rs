@@ -146,6 +146,13 @@ impl Log {
         summaries: bool,
     ) -> Result<Self, String> {
         let data_pages = geometry.pages_per_block - u32::from(summaries);
+        if data_pages == 0 {
+            return Err(
+                "a block has one page, which its summary takes; use a chip with more pages per block, or turn \
+                        summaries off"
+                    .into(),
+            );
+        }
         let reserved = reserved_blocks(2).max(collection.gc_free_blocks.saturating_add(2));
         let kept = lent.div_ceil(geometry.dies).saturating_add(reserved);
         let blocks = (geometry.blocks / geometry.dies).saturating_sub(kept);

@@ -25,11 +25,15 @@ use crate::region::read_page;
 use crate::units::{BlockId, Geometry, Ppa, RegionId};
 
 /// Capacity for `logical_pages` pages in blocks that each have a page of the media to gain.
-fn capacity(packing: &Packing, geometry: &Geometry, logical_pages: u64) -> Capacity {
+fn capacity(packing: &Packing, geometry: &Geometry, logical_pages: u64) -> Result<Capacity, String> {
     let gathered = u64::from(geometry.pages_per_block - packing.per_page());
-    let blocks = if gathered == 0 { u64::MAX } else { logical_pages.div_ceil(gathered) };
-    let valid_pages = blocks.saturating_mul(u64::from(geometry.pages_per_block));
-    Capacity { valid_pages, ..Capacity::whole(geometry, logical_pages) }
+    if gathered == 0 {
+        return Err("a block of one page gains none when the pages that share it are collected; use a chip with more \
+                    pages per block"
+            .into());
+    }
+    let valid_pages = logical_pages.div_ceil(gathered).saturating_mul(u64::from(geometry.pages_per_block));
+    Ok(Capacity { valid_pages, ..Capacity::whole(geometry, logical_pages) })
 }
 
 impl<P: Separation<N>, const N: usize> Log<P, N> {
@@ -47,7 +51,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
     ) -> Result<Self, String> {
         let packing = Packing { media, per_page: media.page_bytes / page_bytes };
         let geometry = media.divided(packing.per_page)?;
-        let capacity = capacity(&packing, &geometry, logical_pages);
+        let capacity = capacity(&packing, &geometry, logical_pages)?;
         let policy = |blocks: &Blocks<N>| separation(blocks, packing);
         let log = Self::in_queues(region, (geometry, None), 1, capacity, collection, N as u64, policy)?;
         debug_assert!(log.separation.packing().is_some());

@@ -96,6 +96,9 @@ pub trait Separation<const N: usize>: Debug + Send + Serialize + DeserializeOwne
     /// Collection of a block begins.
     fn collected(&mut self, _block: usize) {}
 
+    /// Pages of a block were collected in idle time, although enough blocks may have been erased.
+    fn collected_in_idle_time(&mut self) {}
+
     /// Bytes that a controller would hold: the map of `logical_pages` pages, and the policy's own tables.
     fn metadata_bytes(&self, logical_pages: u32) -> u64 {
         u64::from(logical_pages) * 4

@@ -145,6 +145,24 @@ fn a_block_is_collected_after_a_request_that_leaves_too_much_garbage() {
     assert!(log.erases() > 1000 && log.copied_pages() > 0, "{} erases", log.erases());
 }
 
+/// A die without garbage must not hide that of the others, even if it has the fewest erased blocks.
+#[test]
+fn garbage_is_collected_on_any_die() {
+    let geometry = Geometry::new(4096, 8, 64, 2).unwrap();
+    let mut media = media(geometry);
+    let capacity = Capacity::whole(&geometry, 200);
+    let mut log = Log::with(REGION, geometry, capacity, COLLECTION, |_| LittleGarbage).unwrap();
+    // Pages that stay on die 0, and one that is written again and again on die 1.
+    for cold in 0..100 {
+        write(&mut media, &mut log, cold);
+        write(&mut media, &mut log, 199);
+        log.end(&mut media);
+    }
+    log.check().unwrap();
+    let (garbage, used) = log.blocks.garbage();
+    assert!(log.erases() > 5 && garbage * 5 <= used, "{} erases, {garbage} of {used} pages", log.erases());
+}
+
 /// The most copies between two writes, and all copies.
 fn copies(stripe_pages: u32) -> (u64, u64) {
     let geometry = Geometry::new(4096, 128, 200, 2).unwrap().striped(stripe_pages);

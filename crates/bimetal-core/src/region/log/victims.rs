@@ -42,6 +42,9 @@ impl VictimPolicy {
     }
 }
 
+/// More page writes than any device takes in its life, so that sums of times do not overflow.
+const CLOCK_MAX: u64 = 1 << 56;
+
 /// Chooses among full blocks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Victims {
@@ -95,6 +98,9 @@ impl Victims {
     /// # Errors
     /// A block that was full later than now.
     pub fn check(&self) -> Result<(), String> {
+        if self.clock_pages >= CLOCK_MAX {
+            return Err(format!("{} pages were written, more than any device can take", self.clock_pages));
+        }
         match self.sealed_at.iter().find(|&&sealed_at| sealed_at > self.clock_pages) {
             Some(sealed_at) => Err(format!("a block was full at {sealed_at}, later than {}", self.clock_pages)),
             None => Ok(()),

@@ -154,6 +154,17 @@ impl LapGuard {
         self.forced -= u32::from(forced);
         forced
     }
+
+    /// Checks the counts.
+    ///
+    /// # Errors
+    /// More blocks than the log has.
+    pub fn check(&self) -> Result<(), String> {
+        if self.collected >= self.blocks.max(1) || self.forced > self.blocks {
+            return Err(format!("{} and {} of {} blocks of a lap", self.collected, self.forced, self.blocks));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -467,11 +467,11 @@ impl<M: Media> Scheme<M> for Chang {
         self.slow.check()?;
         self.tier.check()?;
         let (least, most) = self.bound.limits();
-        let (distance, bound) = (self.tier.ring.written() - 1, self.bound.blocks());
-        if bound < least || bound > most || distance > bound {
-            return Err(format!("the log is {distance} blocks long; k is {bound}, from {least} to {most}"));
+        let (written, bound) = (self.tier.ring.written(), self.bound.blocks());
+        if bound < least || bound > most || written > bound + 1 {
+            return Err(format!("the log has {written} blocks; k is {bound}, from {least} to {most}"));
         }
-        Ok(())
+        self.guard.check()
     }
 }
 

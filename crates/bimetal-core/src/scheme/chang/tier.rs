@@ -224,7 +224,12 @@ impl Tier {
     /// The first disagreement.
     pub fn check(&self) -> Result<(), String> {
         self.hash.check()?;
-        self.ring.check(self.slots.geometry().blocks)?;
+        let blocks = self.slots.geometry().blocks;
+        self.ring.check(blocks)?;
+        if self.ring.written() == 0 || self.ring.erased() + self.ring.written() != blocks {
+            let (written, erased) = (self.ring.written(), self.ring.erased());
+            return Err(format!("{written} blocks are written and {erased} erased of {blocks}"));
+        }
         let valid = self.slots.check(self.ring.iter_written())?;
         if valid != self.hash.regular() {
             return Err(format!("{valid} units are valid in the log, {} regular entries", self.hash.regular()));

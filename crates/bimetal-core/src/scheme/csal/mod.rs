@@ -205,7 +205,7 @@ impl Csal {
             self.tiers.slow.write_together(media, &units, &parts, Cause::MigrateDown);
         }
         for block in emptied {
-            self.tiers.fast.erase(media, block, Cause::MigrateDown);
+            self.tiers.fast.erase(media, block, Cause::Gc);
         }
     }
 }

@@ -114,7 +114,7 @@ impl Mapping {
         self.slots.geometry()
     }
 
-    /// First sector of a logical page, and a mask of its sectors that the host sees.
+    /// First sector of a logical page, and the number of its sectors that the host sees.
     #[inline]
     pub fn sectors_of(&self, page: u32) -> (u64, u32) {
         let page_sectors = self.geometry().page_sectors();

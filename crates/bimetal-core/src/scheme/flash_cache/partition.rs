@@ -120,12 +120,13 @@ impl Resizer {
     /// # Errors
     /// Limits out of bounds.
     pub fn check(&self) -> Result<(), String> {
-        let Sizes { read, write } = self.limits;
-        if read < self.least || write < self.least || u64::from(read) + u64::from(write) > u64::from(self.most) {
-            return Err(format!(
-                "{read} and {write} pages are not within {} each and {} together",
-                self.least, self.most
-            ));
+        for Sizes { read, write } in [self.limits, self.targets] {
+            if read < self.least || write < self.least || u64::from(read) + u64::from(write) > u64::from(self.most) {
+                return Err(format!(
+                    "{read} and {write} pages are not within {} each and {} together",
+                    self.least, self.most
+                ));
+            }
         }
         Ok(())
     }

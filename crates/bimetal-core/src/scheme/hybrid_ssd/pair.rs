@@ -328,7 +328,8 @@ impl Pair {
                 self.slow.write(media, base + part, merge.parts(), cause);
             }
         }
-        self.destaged_pages += 1;
+        // A host write of the whole page replaces it, so that nothing is demoted.
+        self.destaged_pages += u64::from(host.is_none_or(|span| span.sectors < self.pages.page_sectors()));
         self.release(slot);
         self.prefetch_oldest();
     }

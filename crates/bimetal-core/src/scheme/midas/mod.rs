@@ -365,6 +365,10 @@ impl Midas {
 impl Separation<GROUPS> for Midas {
     const POOLED: bool = true;
 
+    fn collected_in_idle_time(&mut self) {
+        self.collections = 0;
+    }
+
     fn written(&mut self, logical: u32, old: Option<usize>) -> usize {
         self.clock_pages += 1;
         self.collections = 0;

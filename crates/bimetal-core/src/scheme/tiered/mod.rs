@@ -14,7 +14,7 @@
 //! slow region's map records both. Otherwise an index records the slots; it grows with the log and not with the drive.
 //!
 //! [`Tiers`] moves data on request. Each scheme decides where data go, when the log is reclaimed and what survives:
-//! `comboftl` and its baselines, `wlaftl` and its baselines, `pslc-static`, `pslc-dynamic`.
+//! `comboftl` and its baselines, `wlaftl` and its baselines, `mixedftl`, `csal`, `pslc-static`, `pslc-dynamic`.
 
 mod fast;
 mod placement;
