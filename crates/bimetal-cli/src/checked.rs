@@ -60,4 +60,6 @@ pub struct Rescue<'a> {
     pub pages_sound: u64,
     /// Sectors of the host that are known to be lost.
     pub lost: Vec<SectorRun>,
+    /// Files that could not be searched, or not completely: each with the reason.
+    pub unsearched: &'a [String],
 }

@@ -350,6 +350,37 @@ fn a_store_without_its_records_is_rescued_from_its_pages() {
     }
 }
 
+/// Until a checkpoint, only the journal has the latest sectors of a home disk for certain.
+#[test]
+fn sectors_of_the_home_disk_that_only_the_journal_has_are_rescued() {
+    let (mut schemes, mut from_journal) = (0, 0);
+    for spec in SCHEMES.iter().filter(|spec| !device(spec).disks.is_empty()) {
+        let storage = in_memory(&device(spec));
+        let store = open(&storage, OpenOptions::default());
+        let (mut state, mut content) = (23, vec![0; store.sectors() as usize * 512]);
+        for number in 0..400 {
+            let request = Request { op: Op::Write, ..random_request(&mut state, store.sectors()) };
+            serve(&store, &request, &mut content, number as u8);
+        }
+        store.flush().unwrap();
+        let in_place = storage.bytes("disk.image");
+        drop(store);
+        storage.restart(Loss::All, 0);
+        from_journal += usize::from(in_place != storage.bytes("disk.image"));
+        for bit in [0, 65_536 * 8] {
+            storage.flip("superblock", bit + 999);
+        }
+        let image = storage.open("image", Access::Create, false).unwrap();
+        let found = rescue(Arc::clone(&storage) as Arc<dyn Storage>, &Parts::default(), image.as_ref()).unwrap();
+        assert!(!found.is_state && found.unsearched.is_empty(), "{}: {found:?}", spec.name);
+        let mut image = storage.bytes("image");
+        image.resize(content.len(), 0);
+        assert!(image == content, "{}", spec.name);
+        schemes += 1;
+    }
+    assert!(schemes > 0 && from_journal > 0, "{from_journal} of {schemes}");
+}
+
 #[test]
 fn holes_are_known_and_read_as_zeros() {
     for spec in SCHEMES {

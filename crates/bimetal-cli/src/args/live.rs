@@ -212,6 +212,13 @@ pub struct CheckArgs {
     /// intact version of each sector is written
     #[arg(long, value_name = "IMAGE")]
     pub rescue: Option<PathBuf>,
+    /// File of a region outside of the store's directory, for a rescue whose superblock cannot name it; give the files of
+    /// all regions then (repeatable)
+    #[arg(long, value_name = "PATH", requires = "rescue")]
+    pub region: Vec<PathBuf>,
+    /// The same for the file of the home disk
+    #[arg(long, value_name = "PATH", requires = "rescue")]
+    pub disk: Option<PathBuf>,
     #[command(flatten)]
     pub json: JsonArgs,
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bimetal_live::store::{CheckReport, Directory, Parts, Rescued, check, image, rescue};
 use bimetal_study::number::{counted, thousands};
 
+use super::create;
 use crate::args::CheckArgs;
 use crate::checked::{Checked, Rescue, SectorRun};
 use crate::failure::Failure;
@@ -64,13 +65,7 @@ fn text(store: &Path, report: &CheckReport) -> String {
     if report.findings_left_out > 0 {
         text.push_str(&format!("  and {} more, which are counted\n", thousands(report.findings_left_out)));
     }
-    for (sector, sectors) in report.lost.iter().take(LOST_SHOWN) {
-        text.push_str(&format!("  sectors {sector} to {} are lost\n", sector + sectors - 1));
-    }
-    if report.lost.len() > LOST_SHOWN {
-        let more = thousands((report.lost.len() - LOST_SHOWN) as u64);
-        text.push_str(&format!("  and {more} more runs of sectors: `--json` lists all\n"));
-    }
+    text.push_str(&lost_runs(&report.lost));
     if report.recovery.batches > 0 {
         text.push_str(&format!(
             "  it was not closed: the next start replays {}\n",
@@ -95,15 +90,18 @@ fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
     let file =
         file.map_err(|error| Failure::failed(format!("{}: the image cannot be made: {error}", path.display())))?;
     let image = image(file).map_err(Failure::failed)?;
-    let rescued = rescue(Arc::new(Directory::new(&args.store)), &Parts::default(), image.as_ref());
-    let rescued = rescued.map_err(|error| {
+    let parts = Parts {
+        regions: args.region.iter().map(|path| create::absolute(path)).collect::<Result<_, Failure>>()?,
+        disk: args.disk.as_deref().map(create::absolute).transpose()?,
+    };
+    let rescued = rescue(Arc::new(Directory::new(&args.store)), &parts, image.as_ref()).map_err(|error| {
         // An image with nothing in it only stands in the way of the next attempt. Rescued sectors are kept.
         if fs::metadata(path).is_ok_and(|image| image.len() == 0) {
             let _ = fs::remove_file(path);
         }
         Failure::store(&args.store, error)
     })?;
-    let Rescued { is_state, refusal, sectors, lost, pages } = &rescued;
+    let Rescued { is_state, refusal, sectors, lost, pages, unsearched } = &rescued;
     let json = Rescue {
         bimetal: env!("CARGO_PKG_VERSION"),
         state_of_the_store: *is_state,
@@ -112,12 +110,42 @@ fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
         pages_read: pages.0,
         pages_sound: pages.1,
         lost: runs(lost),
+        unsearched,
     };
     output::emit(&args.json, &json, || {
         let what = match refusal {
             None => "the state of the store".to_owned(),
             Some(refusal) => format!("the newest data found in {} sound pages, because {refusal}", thousands(pages.1)),
         };
-        format!("{}: {}: {what}\n", path.display(), counted(*sectors, "sector"))
-    })
+        let unsearched = unsearched.iter().map(|reason| format!("  {reason}\n")).collect::<String>();
+        lost_runs(lost) + &unsearched + &format!("{}: {}: {what}\n", path.display(), counted(*sectors, "sector"))
+    })?;
+    let failed = |what: &str| Err(Failure::failed(format!("{}: {what}", args.store.display())));
+    if !lost.is_empty() {
+        let lost = lost.iter().map(|(_, sectors)| sectors).sum();
+        return failed(&format!("{} lost; the image has zeros there", are(lost, "sector")));
+    }
+    if !unsearched.is_empty() {
+        return failed("not all of its files could be searched, so data may be missing from the image");
+    }
+    if refusal.is_some() && *sectors == 0 {
+        return failed("no data were found");
+    }
+    Ok(())
+}
+
+/// A number of things with the verb.
+fn are(number: u64, thing: &str) -> String {
+    format!("{} {}", counted(number, thing), if number == 1 { "is" } else { "are" })
+}
+
+/// A line for each run of lost sectors.
+fn lost_runs(lost: &[(u64, u64)]) -> String {
+    let run = |&(sector, sectors): &(u64, u64)| format!("  sectors {sector} to {} are lost\n", sector + sectors - 1);
+    let mut text: String = lost.iter().take(LOST_SHOWN).map(run).collect();
+    if lost.len() > LOST_SHOWN {
+        let more = thousands((lost.len() - LOST_SHOWN) as u64);
+        text.push_str(&format!("  and {more} more runs of sectors: `--json` lists all\n"));
+    }
+    text
 }

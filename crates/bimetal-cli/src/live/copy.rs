@@ -31,7 +31,7 @@ pub fn run(args: &CopyArgs) -> Result<(), Failure> {
         NewStore::create(Arc::new(directory), &resolved.device, options)
     })?;
     resolved.notes.iter().for_each(|note| inform(&format!("note: {note}")));
-    let (sectors, lost) = fill(old.as_mut(), &args.old, new, &args.new)?;
+    let (sectors, lost) = fill(old.as_mut(), &args.old, new, &args.new, |_| Ok(()))?;
     let bytes = with_unit(SIZES, (sectors * SECTOR_BYTES) as f64);
     inform(&format!("{}: {}; {bytes} copied", args.new.display(), create::summary(&resolved.device)));
     if lost.is_empty() {
@@ -48,9 +48,15 @@ pub fn run(args: &CopyArgs) -> Result<(), Failure> {
     )))
 }
 
-/// Writes the data of `old` to `new` and completes it. Returns the number of copied sectors, and runs of unreadable
-/// sectors.
-pub fn fill(old: &mut dyn Source, old_path: &Path, new: NewStore, new_path: &Path) -> Result<Read, Failure> {
+/// Writes the data of `old` to `new`, and completes it if `accept` accepts the result. Returns the number of copied
+/// sectors, and runs of unreadable sectors.
+pub fn fill(
+    old: &mut dyn Source,
+    old_path: &Path,
+    new: NewStore,
+    new_path: &Path,
+    accept: impl FnOnce(&Read) -> Result<(), Failure>,
+) -> Result<Read, Failure> {
     let bar = CopyBar::new(old.written_sectors() * SECTOR_BYTES);
     let mut unwritten = None;
     let read = old.read_all(&mut |sector, bytes| {
@@ -66,6 +72,7 @@ pub fn fill(old: &mut dyn Source, old_path: &Path, new: NewStore, new_path: &Pat
         return Err(unfinished(error));
     }
     let read = read.map_err(|error| Failure::store(old_path, error))?;
+    accept(&read)?;
     new.complete().map_err(unfinished)?;
     Ok(read)
 }

@@ -80,7 +80,7 @@ pub fn fitted(
 }
 
 /// An absolute path, because a relative name in a store refers to its own directory.
-fn absolute(path: &Path) -> Result<String, Failure> {
+pub fn absolute(path: &Path) -> Result<String, Failure> {
     let absolute = std::path::absolute(path)?;
     let text = absolute.to_str().ok_or_else(|| Failure::usage(format!("`{}` is not UTF-8", absolute.display())))?;
     Ok(text.to_owned())

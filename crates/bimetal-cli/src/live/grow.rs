@@ -13,7 +13,7 @@ use bimetal_core::device::Device;
 use bimetal_core::units::ByteSize;
 use bimetal_live::SECTOR_BYTES;
 use bimetal_live::store::backing::Storage;
-use bimetal_live::store::{Directory, NewStore, StoreError, replace, source};
+use bimetal_live::store::{Directory, NewStore, Read, StoreError, replace, source};
 use bimetal_study::number::{SIZES, with_unit};
 
 use super::{copy, create};
@@ -58,13 +58,15 @@ pub fn run(args: &GrowArgs) -> Result<(), Failure> {
     let beside = PlaceArgs { region: Vec::new(), disk: None, sparse: contents.sparse, force: true };
     let new =
         create::make(&larger, &beside, |directory, options| NewStore::create(Arc::new(directory), &device, options))?;
-    let (sectors, lost) = copy::fill(old.as_mut(), &args.store, new, &larger)?;
-    if let Some(&(first, count)) = lost.first() {
-        let last = first + count - 1;
-        return Err(Failure::failed(format!(
-            "{store}: sectors {first} to {last} cannot be read, so it cannot grow; hint: `bimetal copy` copies all others"
-        )));
-    }
+    // A larger store without some of the data stays unfinished, so that the command can be repeated.
+    let accept = |(_, lost): &Read| match lost.first() {
+        None => Ok(()),
+        Some(&(first, count)) => Err(Failure::failed(format!(
+            "{store}: sectors {first} to {} cannot be read, so it cannot grow; hint: `bimetal copy` copies all others",
+            first + count - 1
+        ))),
+    };
+    let (sectors, _) = copy::fill(old.as_mut(), &args.store, new, &larger, accept)?;
     let failed = |what: &str, error| Failure::failed(format!("{}: {what}: {error}", larger.display()));
     keep_owner(&place, &larger).map_err(|error| failed("complete, but cannot get the owner of the store", error))?;
     replace::exchange(&place, &larger).map_err(|error| failed("complete, but cannot replace the store", error))?;

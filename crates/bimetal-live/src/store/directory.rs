@@ -232,6 +232,10 @@ impl Backing for OpenFile {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        // Data that were held in memory may lie at any address, and direct access takes aligned ones only.
+        if self.is_direct && !data.as_ptr().addr().is_multiple_of(SECTOR) {
+            return self.file.write_all_at(collect(&[IoSlice::new(data)]).bytes(), offset);
+        }
         self.file.write_all_at(data, offset)
     }
 

@@ -23,6 +23,17 @@ pub enum StoreError {
     /// The directory holds no store.
     #[error("there is no store; make one with `bimetal create`")]
     Missing,
+    /// A rescue does not know the files of the store.
+    #[error(
+        "the superblock cannot be read, and no file of a region is in the directory; name the files with `--region` and `--disk`"
+    )]
+    Unnamed,
+    /// A rescue can search no region.
+    #[error("nothing can be rescued: {reasons}; name other files with `--region` and `--disk` if there are any")]
+    Unsearchable {
+        /// Each file with the reason.
+        reasons: String,
+    },
     /// The creation of the store was interrupted.
     #[error(
         "the store was not made to the end, or its superblock is destroyed; hint: `bimetal check STORE --rescue IMAGE` saves the data \
@@ -95,7 +106,8 @@ pub enum StoreError {
     },
     /// A store of a format that this program does not read.
     #[error(
-        "the store has format {found} and this program knows format {known}; copy its data with the program that made it"
+        "the store has format {found} and this program knows format {known}; copy its data with the program that made it, or, if no \
+         version has that format, the superblock is damaged: `bimetal check --rescue` saves the data"
     )]
     Format {
         /// The format of the store.

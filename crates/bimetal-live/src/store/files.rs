@@ -3,6 +3,8 @@
 //! No file is opened by its name again. So an open store does not depend on renames of its directory, on the process's
 //! limit of open files, or on new files with the same names.
 
+use std::sync::Arc;
+
 use super::backing::{Access, Backing, File, Storage};
 use super::error::{InFile, StoreError};
 use super::label::{FileRole, Label};
@@ -89,8 +91,7 @@ impl Files {
             check_label(file.as_ref(), &name, part, &superblock)?;
             labelled.push(Labelled { name, part, file });
         }
-        let [first, second] = CHECKPOINTS;
-        let checkpoints = [open(first, false)?, open(second, false)?];
+        let checkpoints = open_checkpoints(storage, &superblock, read_only, |name| open(name, false))?;
         let map = if read_only { None } else { open_map(storage)? };
         let files = Self { superblock: superblock_file, checkpoints, labelled, regions: contents.regions.len(), map };
         Ok((files, (superblock, contents, resolved)))
@@ -123,6 +124,39 @@ impl Files {
             Label { store, opening, part: *part }.write(file.as_ref()).in_file(name)?;
         }
         Ok(())
+    }
+}
+
+/// Opens the files of the checkpoints. Only the one in use has data. A missing other one is made again; a store that is
+/// only read never reads it.
+fn open_checkpoints(
+    storage: &dyn Storage,
+    superblock: &Superblock,
+    read_only: bool,
+    open: impl Fn(&str) -> Result<File, StoreError>,
+) -> Result<[File; 2], StoreError> {
+    let in_use = superblock.checkpoint.map(|checkpoint| checkpoint.file as usize);
+    let exists = |file: usize| storage.exists(CHECKPOINTS[file]).in_file(CHECKPOINTS[file]);
+    let mut files = [None, None];
+    for file in [0, 1] {
+        let name = CHECKPOINTS[file];
+        files[file] = match exists(file)? {
+            true => Some(open(name)?),
+            false if in_use == Some(file) => {
+                return Err(StoreError::Damaged { file: name.into(), what: "it is missing".into() });
+            }
+            false if read_only => None,
+            false => {
+                let made = storage.open(name, Access::Create, false).in_file(name)?;
+                made.lock(false).in_file(name)?;
+                Some(made.into())
+            }
+        };
+    }
+    match files {
+        [Some(first), second] => Ok([Arc::clone(&first), second.unwrap_or(first)]),
+        [None, Some(second)] => Ok([Arc::clone(&second), second]),
+        [None, None] => Err(StoreError::Damaged { file: CHECKPOINTS.join(", "), what: "they are missing".into() }),
     }
 }
 

@@ -371,6 +371,11 @@ fn numbered(index: &[u8], at: usize) -> (u64, u32, u64) {
     (sector & ((1 << KIND_SHIFT) - 1), (sector >> KIND_SHIFT) as u32, sequence)
 }
 
+/// The sectors of a journal batch, with their tags, from its index and data.
+pub fn tagged<'a>((index, data): (&'a [u8], &'a [u8])) -> impl Iterator<Item = (Tag, &'a [u8])> {
+    index.chunks_exact(INDEX_BYTES).map(tag_of).zip(data.chunks_exact(SECTOR))
+}
+
 /// The tag of a sector from its index entry.
 fn tag_of(entry: &[u8]) -> Tag {
     match numbered(entry, 0) {

@@ -3,8 +3,12 @@
 //! A store that can be opened is copied. From other stores, the rescue takes the newest version of each sector in any
 //! intact page, in a region or in the journal, or on the home disk: the last write, committed or not. The pages do not
 //! record trims, so trimmed data may return.
+//!
+//! The superblock names the files and describes the regions. Without it, the labels of the files describe them. Files
+//! that are missing or damaged do not end the search; the result lists them.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use super::backing::{Access, Backing, Storage};
@@ -13,13 +17,14 @@ use super::crc32c::crc32c;
 use super::device::Store;
 use super::error::{InFile, StoreError};
 use super::extract::read_range;
-use super::files::OpenOptions;
-use super::frame::{Layout, SECTOR, Tag};
-use super::home_disk::HomeDisk;
+use super::files::{self, OpenOptions};
+use super::frame::{Layout, SECTOR, SECTORS_MAX, Tag};
+use super::home_disk::{self, HomeDisk, SUM_BYTES};
 use super::label::{FileRole, Label};
 use super::names::{DISK, JOURNAL, SUMS, region_file};
+use super::record::{HEADER_BYTES, Header, Record};
 use super::region::FIRST_SLOT;
-use super::superblock::{Contents, SUPERBLOCK, Superblock};
+use super::superblock::{SUPERBLOCK, Superblock};
 use crate::block_device::BlockDevice;
 
 /// Files of a store, if its superblock cannot name them.
@@ -44,46 +49,116 @@ pub struct Rescued {
     pub lost: Vec<(u64, u64)>,
     /// Number of pages read, and number of intact ones.
     pub pages: (u64, u64),
+    /// Files that could not be searched, or not completely: each with the reason.
+    pub unsearched: Vec<String>,
 }
 
 /// Writes all rescued sectors to `image`, an empty file. All other sectors are zeros.
 ///
 /// # Errors
-/// The files cannot be read, the image cannot be written, or there is no intact label.
+/// The image cannot be written, no file can be searched, or another process uses the store.
 pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> Result<Rescued, StoreError> {
     let options = OpenOptions { read_only: true, ..OpenOptions::default() };
     match Store::open(Arc::clone(&storage), options) {
         Ok(store) => {
             let mut take = |sector, bytes: &[u8]| image.write_at(sector * SECTOR as u64, bytes);
             let written = read_range(&store, 0..store.sectors(), &mut take);
-            let (sectors, lost) = written.in_file("the image")?;
+            let (sectors, lost) = written.in_file(IMAGE)?;
             // Sectors that were never written are zeros up to the end of the device.
-            image.set_len(store.sectors() * SECTOR as u64).in_file("the image")?;
+            image.set_len(store.sectors() * SECTOR as u64).in_file(IMAGE)?;
             Ok(Rescued { is_state: true, sectors, lost, ..Rescued::default() })
         }
         Err(error @ (StoreError::InUse | StoreError::FileInUse { .. })) if parts.regions.is_empty() => Err(error),
         Err(error) => {
-            let (newest, rescued) = (BTreeMap::new(), Rescued::default());
-            let mut search = Search { storage: storage.as_ref(), image, sectors: 0, newest, rescued };
-            search.rescued.refusal = Some(error.to_string());
-            search.run(parts)?;
+            let known = Known::of(storage.as_ref());
+            let rescued = Rescued { refusal: Some(error.to_string()), ..Rescued::default() };
+            let mut search =
+                Search { storage: storage.as_ref(), image, sectors: SECTORS_MAX, newest: BTreeMap::new(), rescued };
+            search.run(&known, parts)?;
             Ok(search.rescued)
         }
     }
 }
 
-/// The files of regions that have the default names, of which some may be missing.
-fn default_regions(storage: &dyn Storage) -> impl Iterator<Item = String> {
-    (0..REGIONS_MAX).map(region_file).filter(|file| storage.exists(file).unwrap_or(false))
-}
-
+/// The image, in errors.
+const IMAGE: &str = "the image";
 /// Regions are numbered by one byte.
 const REGIONS_MAX: usize = 256;
-
 /// Bytes of the journal that are searched at once.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Sectors of the home disk that are read at once, and those that are read at once where these cannot be read.
+const DISK_RUN: u64 = 2048;
+const DISK_PIECE: u64 = 8;
 /// Sectors whose newest versions are noted together.
 const NOTED: u64 = 64;
+
+/// Facts of a store's superblock, as far as it can be read.
+#[derive(Default)]
+struct Known {
+    /// Whether the file exists.
+    exists: bool,
+    store: Option<u64>,
+    parts: Parts,
+    /// Roles of the files of `parts`.
+    roles: Vec<(String, FileRole)>,
+    logical_sectors: Option<u64>,
+}
+
+impl Known {
+    fn of(storage: &dyn Storage) -> Self {
+        let mut known = Self { exists: storage.exists(SUPERBLOCK).unwrap_or(false), ..Self::default() };
+        let Ok(file) = storage.open(SUPERBLOCK, Access::Read, false) else { return known };
+        if let Ok((superblock, names)) = Superblock::read_names(file.as_ref()) {
+            known.store = Some(superblock.store);
+            known.parts = Parts { regions: names.regions, disk: names.disk };
+        }
+        let contents = Superblock::read(file.as_ref()).ok().and_then(|superblock| superblock.contents);
+        if let Some(contents) = contents
+            && let Ok(resolved) = contents.device.resolve()
+        {
+            known.roles = files::parts(&contents, &resolved).unwrap_or_default();
+            known.logical_sectors = Some(resolved.shape.logical_sectors);
+        }
+        known
+    }
+
+    fn role(&self, file: &str) -> Option<FileRole> {
+        self.roles.iter().find(|(known, _)| known == file).map(|&(_, role)| role)
+    }
+
+    /// The names of the files: the given ones, else those in the superblock, else the default ones.
+    ///
+    /// # Errors
+    /// There are no such files.
+    fn named(&self, storage: &dyn Storage, given: &Parts) -> Result<Parts, StoreError> {
+        let exists = |file: &String| storage.exists(file).unwrap_or(false);
+        let mut parts = given.clone();
+        if parts.regions.is_empty() {
+            parts.regions.clone_from(&self.parts.regions);
+        }
+        if self.parts.regions.is_empty() {
+            parts.disk = parts.disk.or_else(|| Some(DISK.to_owned()).filter(exists));
+        } else {
+            parts.disk = parts.disk.or_else(|| self.parts.disk.clone());
+        }
+        if parts.regions.is_empty() {
+            parts.regions = (0..REGIONS_MAX).map(region_file).filter(exists).collect();
+        }
+        match parts.regions.is_empty() {
+            false => Ok(parts),
+            true if self.exists => Err(StoreError::Unnamed),
+            true => Err(StoreError::Missing),
+        }
+    }
+}
+
+/// A file of a region.
+struct RegionFile {
+    name: String,
+    file: Box<dyn Backing>,
+    number: u8,
+    layout: Layout,
+}
 
 /// The newest version of each sector found so far.
 struct Search<'a> {
@@ -97,86 +172,63 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn run(&mut self, parts: &Parts) -> Result<(), StoreError> {
-        let parts = self.named(parts)?;
+    fn run(&mut self, known: &Known, given: &Parts) -> Result<(), StoreError> {
+        let parts = known.named(self.storage, given)?;
+        let mut store = known.store;
         let mut regions = Vec::new();
-        for file in &parts.regions {
-            if !self.storage.exists(file).in_file(file)? {
-                self.rescued.refusal.iter_mut().for_each(|refusal| *refusal += &format!("; `{file}` is missing"));
-                continue;
-            }
-            let backing = self.open(file)?;
-            match Label::read(backing.as_ref(), 0).in_file(file)? {
-                Some(label) if matches!(label.part, FileRole::Region { .. }) => regions.push((file, backing, label)),
-                _ => {
-                    self.rescued.refusal.iter_mut().for_each(|refusal| *refusal += &format!("; `{file}` has no label"))
-                }
+        for name in &parts.regions {
+            match self.region(name, known.role(name), &mut store) {
+                Ok(region) => regions.push(region),
+                Err(reason) => self.miss(name, reason),
             }
         }
-        let Some(seed) = regions.first().map(|(_, _, label)| crc32c(&label.store.to_le_bytes())) else {
-            return Err(StoreError::Damaged { file: parts.regions.join(", "), what: "there is no sound label".into() });
+        let seed = store.map(|store| crc32c(&store.to_le_bytes()));
+        let Some(seed) = seed.filter(|_| !regions.is_empty()) else {
+            return Err(StoreError::Unsearchable { reasons: self.rescued.unsearched.join("; ") });
         };
-        let room = |label: &Label| match label.part {
-            FileRole::Region { blocks, pages_per_block, page_bytes, .. } => {
-                u64::from(blocks) * u64::from(pages_per_block) * u64::from(page_bytes)
-            }
-            _ => 0,
-        };
-        self.sectors = regions.iter().map(|(_, _, label)| room(label)).fold(0, u64::saturating_add) / SECTOR as u64;
-        if let Some(file) = &parts.disk {
-            let (image, sums) = (self.open(file)?, self.open(SUMS)?);
-            self.sectors = image.length().in_file(file)?.saturating_sub(Label::BYTES as u64) / SECTOR as u64;
-            self.take_disk(HomeDisk::new(image.into(), sums.into(), seed))?;
+        self.sectors = known.logical_sectors.unwrap_or(SECTORS_MAX);
+        if let Some(name) = &parts.disk {
+            self.take_disk(name, known.role(name), seed)?;
         }
-        for (file, backing, label) in regions {
-            self.take_region(backing.as_ref(), &label, seed).in_file(file)?;
-            // There may be no journal.
-            if let Ok(journal) = self.open(JOURNAL) {
-                self.take_journal(journal.as_ref(), &label, seed).in_file(JOURNAL)?;
-            }
+        for region in &regions {
+            self.take_region(region, seed)?;
         }
-        if let Some(bytes) = self.device_bytes() {
-            self.image.set_len(bytes).in_file("the image")?;
+        self.take_journal(&regions, parts.disk.is_some(), seed)?;
+        if let Some(sectors) = known.logical_sectors {
+            self.image.set_len(sectors * SECTOR as u64).in_file(IMAGE)?;
         }
         self.rescued.sectors = self.newest.values().flatten().filter(|&&sequence| sequence > 0).count() as u64;
         Ok(())
     }
 
+    /// Notes that a file could not be searched, or not completely.
+    fn miss(&mut self, file: &str, reason: impl std::fmt::Display) {
+        self.rescued.unsearched.push(format!("`{file}` {reason}"));
+    }
+
     /// Opens a file and locks it against writers.
-    fn open(&self, file: &str) -> Result<Box<dyn Backing>, StoreError> {
-        let backing = self.storage.open(file, Access::Read, false).in_file(file)?;
-        backing.lock(true).in_file(file)?;
+    fn open(&self, file: &str) -> io::Result<Box<dyn Backing>> {
+        let backing = self.storage.open(file, Access::Read, false)?;
+        backing.lock(true)?;
         Ok(backing)
     }
 
-    /// The names of the files: the given ones, else those in the superblock, else the default ones.
-    fn named(&self, parts: &Parts) -> Result<Parts, StoreError> {
-        if !parts.regions.is_empty() {
-            return Ok(parts.clone());
+    /// The file of a region, which its label or the superblock describes. A sound label tells the number of the store,
+    /// if it is still unknown.
+    fn region(&self, name: &str, known: Option<FileRole>, store: &mut Option<u64>) -> Result<RegionFile, String> {
+        let file = self.open(name).map_err(reason)?;
+        let label = Label::read(file.as_ref(), 0).ok().flatten();
+        *store = store.or(label.map(|label| label.store));
+        match known.or(label.map(|label| label.part)) {
+            Some(FileRole::Region { region, page_bytes, .. }) => {
+                Ok(RegionFile { name: name.to_owned(), file, number: region, layout: Layout::new(page_bytes) })
+            }
+            Some(part) => Err(format!("is {part}, and no region")),
+            None => Err("has no sound label, and the superblock does not describe it".into()),
         }
-        if let Some(contents) = self.contents() {
-            return Ok(Parts { regions: contents.regions, disk: contents.disk });
-        }
-        let regions: Vec<String> = default_regions(self.storage).collect();
-        if regions.is_empty() {
-            return Err(StoreError::Missing);
-        }
-        Ok(Parts { regions, disk: Some(DISK.to_owned()).filter(|disk| self.storage.exists(disk).unwrap_or(false)) })
     }
 
-    /// The description of the store, if its superblock is intact.
-    fn contents(&self) -> Option<Contents> {
-        let file = self.storage.open(SUPERBLOCK, Access::Read, false).ok()?;
-        Superblock::read(file.as_ref()).ok()?.contents
-    }
-
-    /// Capacity of the device, if it is known.
-    fn device_bytes(&self) -> Option<u64> {
-        let bytes = self.contents()?.device.logical.0;
-        Some(bytes / SECTOR as u64 * SECTOR as u64).filter(|&bytes| bytes <= self.sectors * SECTOR as u64)
-    }
-
-    fn take(&mut self, tag: Tag, bytes: &[u8]) -> std::io::Result<()> {
+    fn take(&mut self, tag: Tag, bytes: &[u8]) -> Result<(), StoreError> {
         let Some((sector, sequence)) = tag.written().filter(|&(sector, _)| sector < self.sectors) else {
             return Ok(());
         };
@@ -184,65 +236,144 @@ impl Search<'_> {
         let newest = &mut noted[(sector % NOTED) as usize];
         if sequence > *newest {
             *newest = sequence;
-            self.image.write_at(sector * SECTOR as u64, bytes)?;
+            self.image.write_at(sector * SECTOR as u64, bytes).in_file(IMAGE)?;
         }
         Ok(())
     }
 
-    fn take_disk(&mut self, mut disk: HomeDisk) -> Result<(), StoreError> {
-        let run = self.sectors.clamp(1, 2048) as usize;
-        let (mut bytes, mut tags) = (vec![0; run * SECTOR], vec![Tag::NONE; run]);
-        for sector in (0..self.sectors).step_by(run) {
-            let count = (self.sectors - sector).min(run as u64) as usize;
-            disk.read(sector, &mut bytes[..count * SECTOR], &mut tags[..count]).in_file("the home disk")?;
-            for (bytes, &tag) in bytes.chunks_exact(SECTOR).zip(&tags[..count]) {
-                self.take(tag, bytes).in_file("the image")?;
+    /// Takes the sectors of the home disk whose checksums are right.
+    fn take_disk(&mut self, name: &str, role: Option<FileRole>, seed: u32) -> Result<(), StoreError> {
+        let opened = self.open(name).map_err(|error| (name, reason(error)));
+        let both = opened.and_then(|disk| Ok((disk, self.open(SUMS).map_err(|error| (SUMS, reason(error)))?)));
+        let (disk, sums) = match both {
+            Ok(both) => both,
+            Err((file, reason)) => {
+                self.miss(file, reason);
+                return Ok(());
+            }
+        };
+        let length = |file: &dyn Backing, name: &str| file.length().in_file(name);
+        let (disk_bytes, sums_bytes) = (length(disk.as_ref(), name)?, length(sums.as_ref(), SUMS)?);
+        let label = Label::BYTES as u64;
+        let sectors = match role {
+            Some(FileRole::Disk { sectors }) => sectors,
+            _ => disk_bytes.saturating_sub(label) / SECTOR as u64,
+        };
+        let in_files = [disk_bytes / SECTOR as u64, sums_bytes.saturating_sub(label) / SUM_BYTES as u64];
+        for (file, held) in [name, SUMS].into_iter().zip(in_files) {
+            if held < sectors {
+                self.miss(file, format_args!("is cut off after {held} of {sectors} sectors"));
             }
         }
+        let end = in_files.into_iter().fold(sectors, u64::min);
+        let mut disk = HomeDisk::new(disk.into(), sums.into(), seed);
+        let mut unread = 0;
+        for first in (0..end).step_by(DISK_RUN as usize) {
+            let run = first..end.min(first + DISK_RUN);
+            if self.take_sectors(&mut disk, run.clone())?.is_err() {
+                for first in run.clone().step_by(DISK_PIECE as usize) {
+                    let piece = first..run.end.min(first + DISK_PIECE);
+                    unread += self.take_sectors(&mut disk, piece.clone())?.map_or(piece.end - piece.start, |()| 0);
+                }
+            }
+        }
+        if unread > 0 {
+            self.miss(name, format_args!("has {unread} sectors that cannot be read"));
+        }
         Ok(())
     }
 
-    fn take_region(&mut self, backing: &dyn Backing, label: &Label, seed: u32) -> std::io::Result<()> {
-        let FileRole::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
-        let layout = Layout::new(page_bytes);
+    /// Takes consecutive sectors of the home disk. The inner error is that of its files.
+    fn take_sectors(&mut self, disk: &mut HomeDisk, run: std::ops::Range<u64>) -> Result<io::Result<()>, StoreError> {
+        let count = (run.end - run.start) as usize;
+        let (mut bytes, mut tags) = (vec![0; count * SECTOR], vec![Tag::NONE; count]);
+        if let Err(error) = disk.read(run.start, &mut bytes, &mut tags) {
+            return Ok(Err(error));
+        }
+        for (bytes, &tag) in bytes.chunks_exact(SECTOR).zip(&tags) {
+            self.take(tag, bytes)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Takes the intact pages of a region.
+    fn take_region(&mut self, region: &RegionFile, seed: u32) -> Result<(), StoreError> {
+        let RegionFile { name, file, number, layout } = region;
         let mut frame = Buffer::new(layout.stride());
-        let length = backing.length()?;
-        let mut offset = FIRST_SLOT;
+        let length = file.length().in_file(name)?;
+        let (mut offset, mut unread) = (FIRST_SLOT, 0u64);
         while offset + layout.stride() as u64 <= length {
-            backing.read_at(offset, frame.bytes_mut())?;
             self.rescued.pages.0 += 1;
-            self.rescued.pages.1 += u64::from(self.take_frame(&layout, region, frame.bytes(), seed)?);
+            match file.read_at(offset, frame.bytes_mut()) {
+                Ok(()) => self.rescued.pages.1 += u64::from(self.take_frame(layout, *number, frame.bytes(), seed)?),
+                Err(_) => unread += 1,
+            }
             offset += layout.stride() as u64;
         }
+        if unread > 0 {
+            self.miss(name, format_args!("has {unread} pages that cannot be read"));
+        }
         Ok(())
     }
 
-    /// Takes pages from batches of the journal: the pages of the last commits may only be there. Batches are not
-    /// parsed, because a damaged one hides those behind it.
-    fn take_journal(&mut self, journal: &dyn Backing, label: &Label, seed: u32) -> std::io::Result<()> {
-        let FileRole::Region { region, page_bytes, .. } = label.part else { return Ok(()) };
-        let layout = Layout::new(page_bytes);
-        let (length, stride) = (journal.length()?, layout.stride());
-        let mut bytes = Buffer::default();
+    /// Takes pages and sectors of the home disk from the journal: those of the last commits may only be there. They are
+    /// taken wherever they lie, because a damaged batch hides those behind it.
+    fn take_journal(&mut self, regions: &[RegionFile], has_disk: bool, seed: u32) -> Result<(), StoreError> {
+        let journal = match self.open(JOURNAL) {
+            Ok(journal) => journal,
+            Err(error) => {
+                self.miss(JOURNAL, reason(error));
+                return Ok(());
+            }
+        };
+        let length = journal.length().in_file(JOURNAL)?;
+        let longest = regions.iter().map(|region| region.layout.stride()).max().unwrap_or(0);
+        let (mut bytes, mut record) = (Buffer::default(), Record::default());
         for offset in (0..length).step_by(CHUNK_BYTES) {
             // The chunk, and the rest of a frame that begins in it.
-            bytes.resize((length - offset).min((CHUNK_BYTES + stride) as u64) as usize);
-            journal.read_at(offset, bytes.bytes_mut())?;
-            let starts = (0..CHUNK_BYTES).step_by(SECTOR).take_while(|start| start + stride <= bytes.bytes().len());
-            for start in starts {
-                self.take_frame(&layout, region, &bytes.bytes()[start..start + stride], seed)?;
+            bytes.resize((length - offset).min((CHUNK_BYTES + longest) as u64) as usize);
+            if let Err(error) = journal.read_at(offset, bytes.bytes_mut()) {
+                self.miss(JOURNAL, format_args!("cannot be read at byte {offset}: {error}"));
+                continue;
+            }
+            for start in (0..CHUNK_BYTES.min(bytes.bytes().len())).step_by(SECTOR) {
+                let from = &bytes.bytes()[start..];
+                for RegionFile { number, layout, .. } in regions {
+                    if let Some(frame) = from.get(..layout.stride()) {
+                        self.take_frame(layout, *number, frame, seed)?;
+                    }
+                }
+                let header = from.get(..HEADER_BYTES).filter(|_| has_disk).and_then(|head| Header::decode(head, seed));
+                let at = offset + start as u64;
+                if let Some(header) = header.filter(|header| !header.is_seal() && header.bytes() <= length - at)
+                    && journal.read_at(at, record.begin(&header)).is_ok()
+                    && record.is_whole(seed)
+                {
+                    for (tag, bytes) in home_disk::tagged(record.sectors()) {
+                        self.take(tag, bytes)?;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// Takes the sectors of a frame of this region. Returns whether the frame is intact.
-    fn take_frame(&mut self, layout: &Layout, region: u8, frame: &[u8], seed: u32) -> std::io::Result<bool> {
+    /// Takes the sectors of a frame of a region. Returns whether the frame is intact.
+    fn take_frame(&mut self, layout: &Layout, region: u8, frame: &[u8], seed: u32) -> Result<bool, StoreError> {
         let is_sound = layout.open(frame, seed).is_ok_and(|(place, _)| place.region == region);
         for sector in (0..layout.page_sectors()).filter(|_| is_sound) {
             self.take(layout.tag(frame, sector), &frame[sector * SECTOR..(sector + 1) * SECTOR])?;
         }
         Ok(is_sound)
+    }
+}
+
+/// Why a file cannot be searched.
+fn reason(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "is missing".into(),
+        io::ErrorKind::WouldBlock => "is in use by another process".into(),
+        _ => format!("cannot be opened: {error}"),
     }
 }
 
