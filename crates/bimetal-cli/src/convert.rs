@@ -54,7 +54,7 @@ pub fn write(trace: &Trace, path: &Path, target: &TargetArgs) -> Result<(), Fail
     };
     let requests = crate::number::counted(trace.requests.len() as u64, "request");
     let size = crate::number::with_unit(crate::number::SIZES, bytes as f64);
-    if let Some(warning) = writer.warning(trace) {
+    for warning in writer.warnings(trace) {
         warn(&warning);
     }
     crate::inform(&format!("{requests} written to {shown} as `{}` ({size})", writer.format));

@@ -418,6 +418,7 @@ impl<'a, F: Front> Driver<'a, F> {
         for (ops, counts) in interval.disk_ops.iter_mut().zip(&media.ledger().disks) {
             *ops = DiskOp::ALL.map(|op| counts.total(op).count);
         }
+        interval.metrics.clear();
         interval.metrics.extend(self.metrics.iter().map(|(_, value)| value));
         self.course.intervals.push(interval);
         self.start_interval();
@@ -428,8 +429,15 @@ impl<'a, F: Front> Driver<'a, F> {
         self.front.drain(media, scheme, self.latest_ns);
         self.front.metrics(&mut self.course.controller);
         self.mark(media, scheme);
-        if self.plan.intervals > 0 && self.current.served > 0 {
-            self.close_interval(media, scheme);
+        if self.plan.intervals > 0 {
+            // The drain belongs to the last interval, also if that is already full.
+            let is_empty = self.interval_left == self.interval_requests;
+            if let Some(last) = self.course.intervals.pop_if(|_| is_empty) {
+                self.current = last;
+                self.close_interval(media, scheme);
+            } else if !is_empty {
+                self.close_interval(media, scheme);
+            }
         }
         if self.stretch.served > 0 {
             self.close_stretch();

@@ -149,22 +149,25 @@ impl Schemes {
         Self { specs: SCHEMES.to_vec(), optional: true }
     }
 
-    /// The schemes with these names, in this order. `all` is the whole registry, followed by named schemes that it does
-    /// not have.
+    /// The schemes with these names, in this order. `all` stands for all schemes of the registry that are not named
+    /// before it.
     ///
     /// # Errors
     /// An unknown name. The message lists the valid ones.
     pub fn named(names: &[String]) -> Result<Self, BuildError> {
-        let is_all = |name: &String| name == "all";
-        let optional = names.iter().any(is_all);
-        let mut specs = if optional { SCHEMES.to_vec() } else { Vec::new() };
-        for name in names.iter().filter(|name| !is_all(name)) {
-            let spec = scheme::find(name)?;
+        let mut specs: Vec<&'static SchemeSpec> = Vec::new();
+        let mut add = |spec: &'static SchemeSpec| {
             if !specs.iter().any(|known| known.name == spec.name) {
                 specs.push(spec);
             }
+        };
+        for name in names {
+            match name.as_str() {
+                "all" => SCHEMES.iter().for_each(|spec| add(spec)),
+                name => add(scheme::find(name)?),
+            }
         }
-        Ok(Self { specs, optional })
+        Ok(Self { specs, optional: names.iter().any(|name| name == "all") })
     }
 }
 

@@ -178,8 +178,7 @@ impl Ranking {
         };
         let kinds = [(Kind::Flash, flash), (Kind::OverDisk, over_disk)];
         let groups: Vec<Group> = kinds.into_iter().filter(|(_, places)| !places.is_empty()).map(group).collect();
-        let scale = Scale::of(entries);
-        let front = groups.iter().flat_map(|group| front(entries, group, &scale)).collect();
+        let front = groups.iter().flat_map(|group| front(entries, group)).collect();
         Self { sort, groups, front }
     }
 
@@ -200,12 +199,13 @@ impl Ranking {
     }
 }
 
-/// Indexes of the schemes on the Pareto front. Figures are compared as displayed, so that differences below the
-/// displayed digits do not count.
-fn front(entries: &[Entry], group: &Group, scale: &Scale) -> Vec<usize> {
+/// Indexes of the schemes on the Pareto front. Figures are compared as a table of the group alone displays them, so that
+/// differences below the displayed digits do not count, and other groups do not matter.
+fn front(entries: &[Entry], group: &Group) -> Vec<usize> {
     if group.places.len() < 2 {
         return Vec::new();
     }
+    let scale = &Scale::of(group.places.iter().map(|&at| &entries[at]));
     let point = |&at: &usize| {
         let aims = aims(&entries[at], scale);
         pareto::USUAL.iter().map(|goal| goal.of(&aims)).collect()
@@ -232,6 +232,7 @@ fn aims(entry: &Entry, scale: &Scale) -> Aims {
 mod tests {
     use super::*;
     use crate::compare::testing::{Sketch, entries};
+    use crate::verdict::Verdict;
 
     const FLASH: Sketch = Sketch { scheme: "a", mean_us: 5.0, years: Some(1.0), usd: 8.0, disk: false, growing: false };
 
@@ -310,6 +311,15 @@ mod tests {
         let alike = [Sketch { mean_us: 5.0001, years: Some(2.0), ..FLASH }, FLASH];
         let ranking = Ranking::of(&entries(&alike), Sort::Response);
         assert_eq!([0, 1].map(|at| ranking.is_on_front(at)), [true, false]);
+        // A slow cache over a disk gives the table a larger unit, in which these two differ by their rounding only.
+        let alike = [Sketch { mean_us: 41.49, years: Some(2.0), ..FLASH }, Sketch { mean_us: 41.51, ..FLASH }];
+        let slow = [alike[0], alike[1], Sketch { scheme: "over", disk: true, mean_us: 150_000.0, ..FLASH }];
+        for sketches in [&alike[..], &slow] {
+            let (some, ranking) = (entries(sketches), Ranking::of(&entries(sketches), Sort::Response));
+            assert_eq!([0, 1].map(|at| ranking.is_on_front(at)), [true, false]);
+            let fastest = Verdict::of(&some, &ranking).unwrap().fastest.unwrap();
+            assert_eq!((fastest.schemes.len(), fastest.figure.as_deref()), (2, Some("41.5 µs")));
+        }
     }
 
     #[test]

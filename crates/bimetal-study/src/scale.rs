@@ -21,9 +21,10 @@ const SHOWN_MAX: f64 = 1e5;
 
 impl Scale {
     /// The units for these results.
-    pub fn of(entries: &[Entry]) -> Self {
+    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
+        let entries: Vec<&Entry> = entries.into_iter().collect();
         let lives = entries.iter().filter_map(|entry| entry.report.key_figures.lifetime_years);
-        let main: Vec<f64> = entries.iter().filter_map(Entry::mean_us).collect();
+        let main: Vec<f64> = entries.iter().filter_map(|entry| entry.mean_us()).collect();
         let service: Vec<f64> =
             entries.iter().filter_map(|entry| entry.service_us.map(|service| service.mean)).collect();
         let own = |means: &[f64]| with_digits(means).unwrap_or_else(|| unit(TIMES, means.to_vec()));

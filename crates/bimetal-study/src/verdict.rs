@@ -59,12 +59,14 @@ impl Verdict {
             [flash, over_disk, ..] => (flash, Some(over_disk)),
             [] => return None,
         };
-        let fastest = fastest(first, &scale);
+        // In units of their group, so that ties do not depend on the other group.
+        let fastest = |group: &[&Entry]| fastest(group, &Scale::of(group.iter().copied()));
+        let over_disk = second.map(|group| fastest(group));
+        let fastest = fastest(first);
         let all: Vec<&Entry> = groups.iter().flatten().copied().collect();
         let cost = |entry: &Entry| Some(entry.report.key_figures.cost_usd);
         let cheapest = Best::of(&all, cost, |usd| format!("{} USD", dollars(usd)))?;
         let together = |best: Best| Best { group: whole_group(&best, entries, ranking), ..best };
-        let over_disk = second.map(|group| self::fastest(group, &scale));
         let none_keeps_up = fastest.is_none() && !matches!(over_disk, Some(Some(_)));
         let service = |entry: &Entry| entry.service_us.map(|service| service.mean).filter(|_| none_keeps_up);
         Some(Self {

@@ -18,11 +18,20 @@ pub struct Writer {
     pub encode: Encode,
     /// Unit of its times, in nanoseconds: finer times are cut off.
     pub time_unit_ns: u64,
+    /// Whether it tells the devices of a trace apart.
+    pub has_devices: bool,
 }
 
 impl Writer {
-    /// A warning about times that the format cannot express exactly.
-    pub fn warning(&self, trace: &Trace) -> Option<String> {
+    /// Warnings about content that the format cannot express exactly.
+    pub fn warnings(&self, trace: &Trace) -> Vec<String> {
+        let devices = trace.devices.len();
+        let one = || format!("the {devices} devices become one: `{}` has no device numbers", self.format);
+        let of_devices = (devices > 1 && !self.has_devices).then(one);
+        of_devices.into_iter().chain(self.warning_of_times(trace)).collect()
+    }
+
+    fn warning_of_times(&self, trace: &Trace) -> Option<String> {
         let time_ns = |request: &Request| trace.origin_ns.saturating_add(request.arrival_ns);
         let is_cut = |request: &&Request| !time_ns(request).is_multiple_of(self.time_unit_ns);
         let (cut, of) = (trace.requests.iter().filter(is_cut).count(), trace.requests.len());
@@ -38,10 +47,10 @@ impl Writer {
 
 /// Every format that can be written.
 pub static WRITERS: &[Writer] = &[
-    Writer { format: "bimetal", extensions: &[], encode: encode_bimetal, time_unit_ns: 1 },
-    Writer { format: "spc", extensions: &[], encode: encode_spc, time_unit_ns: 1 },
-    Writer { format: "msr", extensions: &["csv"], encode: encode_msr, time_unit_ns: 100 },
-    Writer { format: "midas", extensions: &[], encode: encode_midas, time_unit_ns: 1 },
+    Writer { format: "bimetal", extensions: &[], encode: encode_bimetal, time_unit_ns: 1, has_devices: true },
+    Writer { format: "spc", extensions: &[], encode: encode_spc, time_unit_ns: 1, has_devices: true },
+    Writer { format: "msr", extensions: &["csv"], encode: encode_msr, time_unit_ns: 100, has_devices: true },
+    Writer { format: "midas", extensions: &[], encode: encode_midas, time_unit_ns: 1, has_devices: false },
 ];
 
 /// Extensions of compressed files, and the programs that make them. Traces are read from such files, but not written.
@@ -105,7 +114,17 @@ mod tests {
         trace.origin_ns = 0;
         for writer in WRITERS {
             let expected = "the times of 5 of 10 requests are cut off to 100 ns, the unit of `msr`";
-            assert_eq!(writer.warning(&trace).as_deref(), (writer.format == "msr").then_some(expected));
+            assert_eq!(writer.warnings(&trace), Vec::from_iter((writer.format == "msr").then_some(expected)));
+        }
+    }
+
+    #[test]
+    fn devices_that_a_format_cannot_tell_apart_are_a_warning() {
+        let spc = b"0,0,512,w,0\n1,0,512,w,1\n";
+        let trace = bimetal_core::trace::decode("two", spc, &bimetal_core::trace::Options::default()).unwrap();
+        for writer in WRITERS {
+            let expected = "the 2 devices become one: `midas` has no device numbers";
+            assert_eq!(writer.warnings(&trace), Vec::from_iter((writer.format == "midas").then_some(expected)));
         }
     }
 }

@@ -1,9 +1,10 @@
 use super::*;
 use crate::chip;
+use crate::controller::{ControllerSettings, Spec};
 use crate::media::{Cause, Faults, SimMedia, SimRegion};
 use crate::part::random::below;
 use crate::scheme::{RegionShape, Shape, build};
-use crate::units::Geometry;
+use crate::units::{ByteSize, Geometry};
 
 const LOGICAL_PAGES: u64 = 64;
 
@@ -116,6 +117,37 @@ fn intervals_add_up() {
     let last = outcome.course.intervals.last().unwrap();
     assert_eq!((last.host.requests(), last.end_ns), (1003, outcome.measured.simulated_ns));
     assert_eq!(last.ops[0], FlashOp::ALL.map(|op| outcome.measured.ledger.rows[0].counts.total(op)));
+}
+
+/// Data that leave the write buffer at the end, and trims behind the last write, belong to the last interval.
+#[test]
+fn the_last_interval_has_everything_up_to_the_end() {
+    let settings = ControllerSettings {
+        link_mb_per_s: 500.0,
+        half_duplex: false,
+        command_us: 0.0,
+        us_per_4kib: 0.0,
+        read_latency_us: 0.0,
+        write_latency_us: 0.0,
+        buffer: ByteSize(1 << 20),
+        power_protected: false,
+        map_cache: None,
+        fold_efficiency: 1.0,
+    };
+    let controller = Spec { settings, wordline_sectors: 4, mapping_sectors: 4, logical_sectors: LOGICAL_PAGES * 4 };
+    let writes: Vec<Request> = (0..12).map(|number| page(Op::Write, number, 0)).collect();
+    let with_trim = [&writes[..], &[page(Op::Trim, 3, 0)]].concat();
+    for (requests, intervals) in [(&writes, 12), (&writes, 5), (&with_trim, 6), (&with_trim, 13), (&Vec::new(), 4)] {
+        for controller in [None, Some(controller.clone())] {
+            let plan = Plan { intervals, controller, fill: Fill::None, ..Plan::default() };
+            let outcome = replayed(requests, &plan);
+            let programs = outcome.measured.ledger.total(FlashOp::Program, Cause::Host);
+            let last = outcome.course.intervals.last();
+            let found = last.map_or((0, 0), |last| (last.host.requests(), last.ops[0].iter().sum::<u64>()));
+            assert_eq!(found, (requests.len() as u64, programs), "{intervals} intervals");
+            assert!(programs == 12 || requests.is_empty());
+        }
+    }
 }
 
 #[test]

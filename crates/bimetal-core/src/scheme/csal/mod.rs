@@ -246,7 +246,8 @@ impl<M: Media> Scheme<M> for Csal {
 
     fn metrics(&self, metrics: &mut Metrics) {
         let (counts, Tiers { fast, slow, .. }) = (&self.counts, &self.tiers);
-        let emptied = fast.erases() * u64::from(fast.slots().pages_per_block() * fast.slots().slots());
+        let of_erased = fast.erases() * u64::from(fast.slots().pages_per_block() * fast.slots().slots());
+        let emptied = of_erased + u64::from(self.cursor);
         metrics.count("written_units", counts.written);
         metrics.count("compacted_units", counts.compacted);
         metrics.push("compacted_share", ratio(counts.compacted, emptied));

@@ -100,7 +100,8 @@ impl ObjectCollector {
                 address.ok_or_else(|| range("id", "is not an address: it is beyond 2^63 bytes", id))?
             }
             (Some(_), None) => {
-                return Err(Fault::field(ErrorKind::Field, "id", "is not a number, and therefore not an address", b""));
+                let what = "is not a number, and therefore not an address";
+                return Err(Box::new(Fault { kind: ErrorKind::Field, field: "id", what, text: None }));
             }
         };
         self.like_addresses &= access.id.is_some_and(|id| id < ADDRESS_END);
