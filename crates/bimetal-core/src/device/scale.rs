@@ -39,10 +39,10 @@ impl Device {
                 bytes.0 = (bytes.0 as f64 * factor) as u64 / SECTOR_ALIGNMENT * SECTOR_ALIGNMENT;
             }
         }
-        if factor > 1.0
+        if device.disks.iter().all(|disk| disk.capacity.is_some())
             && let Some(last) = device.disks.last_mut()
         {
-            // It takes the rest, so that the disks hold any capacity.
+            // It takes the rest, so that the disks hold any capacity. The others are rounded.
             last.capacity = None;
         }
         if device.scheme.is_empty() {

@@ -40,6 +40,21 @@ fn a_device_file_resolves_and_round_trips() {
 }
 
 #[test]
+fn every_preset_can_be_fitted_to_a_trace() {
+    let fit = [(set::FIT_TO_TRACE.to_owned(), "true".to_owned())];
+    for known in PRESETS {
+        for touched_bytes in [1, 130 << 20, (1 << 30) + 512] {
+            let device = preset(known.name).unwrap();
+            let spec = if device.scheme.is_empty() { pagemap() } else { scheme::find(&device.scheme).unwrap() };
+            let template = Template::for_trace(Some(device), &fit, touched_bytes).unwrap();
+            let fitted = template.resolve(spec, &[]);
+            let fitted = fitted.unwrap_or_else(|error| panic!("{} at {touched_bytes}: {error}", known.name));
+            assert!(fitted.device.logical.0 >= touched_bytes, "{}", known.name);
+        }
+    }
+}
+
+#[test]
 fn every_preset_is_a_device_that_its_scheme_takes() {
     for known in PRESETS {
         let device = preset(known.name).unwrap();
