@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use bimetal_core::media::{Cause, DiskOp, FlashOp};
-use bimetal_core::report::{KeyFigures, OpFigures, Report, ResponseFigures, StreamFigures};
-use bimetal_study::compare::{Entry, Relative};
+use bimetal_core::report::{KeyFigures, OpFigures, Report, ResponseFigures, StreamFigures, WearFigures};
+use bimetal_study::compare::{Entry, Relative, worn_names};
 use bimetal_study::{headline, scale};
 
 use crate::number::{self, NOTHING, RATES, SIZES, TIMES, common_unit, percent, significant, thousands, with_unit};
@@ -180,21 +180,7 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
             grid.row(number::labelled(figure.title, unit), shown.collect());
         }
     }
-    for name in region_names(entries) {
-        let has = |report: &Report| report.wear_of(name).is_some();
-        let erases = |entry: &Entry| {
-            if has(&entry.report) { thousands(entry.report.count(name, FlashOp::Erase)) } else { NOTHING.to_owned() }
-        };
-        grid.row(format!("erases of {name}"), entries.iter().map(erases).collect());
-        let evenness = |entry: &Entry| {
-            let wear = entry.report.wear_of(name);
-            wear.map_or_else(
-                || NOTHING.to_owned(),
-                |wear| format!("{} / {}", significant(wear.erases_mean), wear.erases_max),
-            )
-        };
-        grid.row(format!("cycles of {name}, mean / most"), entries.iter().map(evenness).collect());
-    }
+    worn_regions(grid, entries);
     if entries.iter().any(|entry| entry.block_wearing.is_some()) {
         let ratio = |entry: &Entry| entry.block_wearing.map_or_else(|| NOTHING.to_owned(), significant);
         grid.row("cycles, fast / slow region", entries.iter().map(ratio).collect());
@@ -205,6 +191,20 @@ fn wear_and_cost(grid: &mut Grid, entries: &[Entry]) {
     }
     beside_the_first(grid, "energy relative to", entries, |relative| relative.energy);
     beside_the_first(grid, "cost relative to", entries, |relative| relative.cost);
+}
+
+/// Erases since the device was filled. Blocks of a region that stay in one mode have rows of their own.
+fn worn_regions(grid: &mut Grid, entries: &[Entry]) {
+    for name in worn_names(entries) {
+        let mut add = |label: String, figure: fn(&WearFigures) -> String| {
+            let shown = |entry: &Entry| entry.report.wear_of(name).map_or_else(nothing, figure);
+            grid.row(label, entries.iter().map(shown).collect());
+        };
+        add(format!("erases of {name}"), |wear| thousands(wear.erases_total));
+        add(format!("cycles of {name}, mean / most"), |wear| {
+            format!("{} / {}", significant(wear.erases_mean), wear.erases_max)
+        });
+    }
 }
 
 /// Host writes and copies by stream, for schemes with several streams in a region.

@@ -49,6 +49,37 @@ fn the_table_shows_what_the_json_says() {
     assert!(detailed.stdout.contains("Block erases") && !ran.stdout.contains("Block erases"));
 }
 
+#[test]
+fn erases_and_cycles_in_details_are_those_of_the_wear() {
+    let bench = Bench::new();
+    let trace = bench.small_trace(3000);
+    let compare = ["compare", &trace, "--schemes", "pslc-dynamic,pslc-static,density-control"];
+    let results = bench.json(&compare)["results"].clone();
+    let details = bench.succeed(&[&compare[..], &["--details"]].concat()).stdout;
+    let row = |label: &str| -> Vec<String> {
+        let line = details.lines().find(|line| line.trim_start().starts_with(label));
+        let line = line.unwrap_or_else(|| panic!("{label}: {details}")).trim_start();
+        line[label.len()..].split_whitespace().map(|shown| shown.replace(',', "")).collect()
+    };
+    for region in ["slow", "slow:slc"] {
+        let worn = |result: &Value| {
+            let wear = items(&result["wear"]).iter().find(|wear| wear["region"] == region);
+            wear.map_or_else(|| "–".to_owned(), |wear| wear["erases_total"].to_string())
+        };
+        // The table has its own order of schemes.
+        let sorted = |mut row: Vec<String>| {
+            row.sort_unstable();
+            row
+        };
+        let expected = sorted(items(&results).iter().map(worn).collect());
+        assert!(expected.iter().any(|erases| erases != "–" && erases != "0"), "{expected:?}");
+        assert_eq!(sorted(row(&format!("erases of {region} "))), expected, "{region}");
+        let has_cycles = expected.iter().filter(|erases| *erases != "–").count();
+        let slashes = row(&format!("cycles of {region}, mean / most ")).iter().filter(|shown| *shown == "/").count();
+        assert_eq!(slashes, has_cycles, "{region}");
+    }
+}
+
 /// The schemes of the first table, in its order; groups begin with their title.
 fn listed(stdout: &str) -> Vec<String> {
     let table = stdout.split("\n\n").find(|part| part.contains("service (ms)")).unwrap();

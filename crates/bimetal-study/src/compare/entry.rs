@@ -164,3 +164,17 @@ pub(super) fn beside_the_first(mut results: Vec<Entry>) -> Vec<Entry> {
     }
     results
 }
+
+/// Names of all regions with wear counts, fast ones first.
+pub fn worn_names(entries: &[Entry]) -> Vec<&str> {
+    let mut ordered: Vec<&Entry> = entries.iter().collect();
+    // Devices with more regions come first, because they determine the order.
+    ordered.sort_by_key(|entry| std::cmp::Reverse(entry.report.wear.len()));
+    let mut names: Vec<&str> = Vec::new();
+    for name in ordered.iter().flat_map(|entry| entry.report.wear.iter().map(|wear| wear.region.as_str())) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}

@@ -20,7 +20,7 @@ use bimetal_core::request;
 use serde::Serialize;
 
 pub use crate::replays::{Progress, Quiet};
-pub use entry::{Entry, Relative, Speed, Spread};
+pub use entry::{Entry, Relative, Speed, Spread, worn_names};
 pub use one::entry;
 pub use parts::{DiskFacts, RegionFacts};
 

@@ -8,7 +8,7 @@ use super::page::Page;
 use super::table::Table;
 use super::times::{self, main_time};
 use super::{configuration, over_time, workload};
-use crate::compare::{Comparison, Entry};
+use crate::compare::{Comparison, Entry, worn_names};
 use crate::figure::{Axis, Described, Origin, Plot, PlotKind, Points, Series};
 use crate::number::{behind, capital, labelled};
 use crate::ranking::{Ranking, Sort};
@@ -172,22 +172,8 @@ fn operations(entries: &[Entry]) -> Vec<Plot> {
     ]
 }
 
-/// Names of all regions with wear counts, fast ones first.
-fn worn_regions(entries: &[Entry]) -> Vec<&str> {
-    let mut ordered: Vec<&Entry> = entries.iter().collect();
-    // Devices with more regions come first, because they determine the order.
-    ordered.sort_by_key(|entry| std::cmp::Reverse(entry.report.wear.len()));
-    let mut names: Vec<&str> = Vec::new();
-    for name in ordered.iter().flat_map(|entry| entry.report.wear.iter().map(|wear| wear.region.as_str())) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
-
 fn wear_and_cost(entries: &[Entry]) -> Vec<Plot> {
-    let regions = worn_regions(entries);
+    let regions = worn_names(entries);
     let of_region = |region: &str, name: String, value: &dyn Fn(&WearFigures) -> f64| {
         of_schemes(name, entries, |entry| entry.report.wear_of(region).map(value))
     };
@@ -243,7 +229,7 @@ fn erase_counts(entries: &[Entry]) -> Vec<Plot> {
         let series = worn().map(|(scheme, wear)| Series::measured(scheme, points(wear))).collect();
         Plot { title, kind, x: count.clone(), y: Axis::linear(label), series }
     };
-    worn_regions(entries).iter().map(plot).collect()
+    worn_names(entries).iter().map(plot).collect()
 }
 
 fn middle(from: u32, to: u32) -> f64 {
