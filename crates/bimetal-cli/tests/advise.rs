@@ -362,6 +362,23 @@ fn a_trace_without_duration_needs_a_rate() {
     bench.succeed(&[&["advise", "still.spc", "--life", "1d", "--writes-per-day", "1MiB"], few.as_slice()].concat());
 }
 
+/// Endurance is known only from writes. Without them a life at the rate of the trace has no end.
+#[test]
+fn endurance_is_not_promised_from_a_trace_without_writes() {
+    let bench = Bench::new();
+    let lines: String = (0..200).map(|at| format!("0,{},4096,r,{at}.0\n", at % 50 * 8)).collect();
+    bench.file("reads.spc", lines);
+    let few = ["advise", "reads.spc", "--schemes", "pagemap", "--chips", "mlc-2008", "--simulations", "1"];
+    for (goals, option) in [
+        (&["--tbw", "600TB"][..], "`--tbw`"),
+        (&["--mean", "1s", "--dwpd", "1"], "`--dwpd`"),
+        (&["--life", "5y", "--writes-per-day", "50GiB"], "`--writes-per-day`"),
+    ] {
+        bench.fail(&[&few[..], goals].concat(), 2, &[option, "the trace has none", "leave"]);
+    }
+    bench.succeed(&[&few[..], &["--life", "5y"]].concat());
+}
+
 /// Only goals for responses exclude devices that cannot keep up, so the answer says it of the device that it names.
 #[test]
 fn a_device_that_falls_behind_is_not_named_without_a_word() {

@@ -228,6 +228,11 @@ fn check(workload: &Workload, question: &Question, terms: &Terms) -> Result<(), 
     if question.write_bytes_per_day == Some(0.0) {
         return refused("`--writes-per-day` is 0: without writes no device wears out; hint: leave it out".into());
     }
+    if workload.facts.writes == 0
+        && let Some(what) = unmeasured_wear(question)
+    {
+        return refused(what);
+    }
     let is_life_asked = question.goals.iter().any(|goal| goal.measure == Measure::Life);
     if terms.rate.bytes_per_day().is_none() && workload.facts.writes > 0 && is_life_asked {
         return refused(
@@ -244,6 +249,24 @@ fn check(workload: &Workload, question: &Question, terms: &Terms) -> Result<(), 
         )),
         None => Ok(()),
     }
+}
+
+/// The goal for endurance that a trace without writes cannot measure. A life without a given rate is no such goal:
+/// under this trace a device does not wear out.
+fn unmeasured_wear(question: &Question) -> Option<String> {
+    let is_asked = |measure: Measure| question.goals.iter().any(|goal| goal.measure == measure);
+    let option = match [Measure::Tbw, Measure::Dwpd].into_iter().find(|&measure| is_asked(measure)) {
+        Some(measure) => format!("--{}", measure.name()),
+        None if is_asked(Measure::Life) => {
+            question.write_bytes_per_day?;
+            "--writes-per-day".to_owned()
+        }
+        None => return None,
+    };
+    Some(format!(
+        "`{option}` asks for an endurance under writes, but the trace has none, so the wear of a device cannot be \
+         measured; hint: leave `{option}` out, or take a trace with writes"
+    ))
 }
 
 /// The candidate devices, the cheapest first, with their estimated figures.
