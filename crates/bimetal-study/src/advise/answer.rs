@@ -1,5 +1,6 @@
 //! The answer, made from the simulated devices alone. Price sensitivity needs no further simulation.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use bimetal_core::part::real::pow;
@@ -157,9 +158,10 @@ impl Answer {
                     let behind =
                         if without.overload.is_some() { ", but that device falls behind the trace" } else { "" };
                     lines.push(format!(
-                        "without the goal for the {name}: {} USD less{}{behind}",
+                        "without the goal for the {name}: {} USD less{}{behind}: {}",
                         dollars(costs),
-                        self.more_flash(without)
+                        self.more_flash(without),
+                        without.words()
                     ));
                 }
                 (Some(without), None) if self.goals.len() > 1 => lines.push(format!(
@@ -296,14 +298,26 @@ impl<'a> Judge<'a> {
         Choice::new(one.candidate.into(), (one.row, one.service), outcome, self.goals, self.terms)
     }
 
-    /// The cheapest device that meets the goals at these prices: its index and cost.
+    /// The cheapest device that meets the goals at these prices: its index and cost. Of equally cheap ones it is the
+    /// best by its other figures, so that no other simulated device is better at the same price.
     fn cheapest(&self, goals: &[Goal], cost: impl Fn(&Candidate) -> f64) -> Option<(usize, f64)> {
         let priced = self.done.iter().enumerate().map(|(at, (one, outcome))| {
             let cost = cost(one.candidate);
             (at, cost, outcome.at_cost(cost))
         });
         let meeting = priced.filter(|(_, _, outcome)| outcome.meets(goals));
-        meeting.map(|(at, cost, _)| (at, cost)).min_by(|a, b| a.1.total_cmp(&b.1))
+        let best = meeting.min_by(|a, b| a.1.total_cmp(&b.1).then_with(|| self.by_figures(&a.2, &b.2)));
+        best.map(|(at, cost, _)| (at, cost))
+    }
+
+    /// The better figures first: the response of the goals, other responses, wear.
+    fn by_figures(&self, a: &Outcome, b: &Outcome) -> Ordering {
+        let order = |measure: Measure| {
+            let order = a.of(measure).total_cmp(&b.of(measure));
+            if measure.is_more_better() { order.reverse() } else { order }
+        };
+        let measures = [self.response(), Measure::Mean, Measure::P99].into_iter().chain(Measure::ALL);
+        measures.map(order).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
     fn cheapest_today(&self, goals: &[Goal]) -> Option<usize> {
@@ -440,7 +454,33 @@ pub fn binds(recommended: Option<&Choice>, closest: &[Choice], by_goal: &[ByGoal
 
 #[cfg(test)]
 mod tests {
+    use super::super::goals::Rate;
     use super::*;
+
+    #[test]
+    fn of_equally_cheap_devices_the_one_with_better_figures_is_first() {
+        let rate = Rate { asked: None, of_trace: None };
+        let terms = Terms { rate, arriving: None, warranty_years: 5.0 };
+        let outcome = |mean: f64, p99: f64, years: f64| {
+            Outcome::new(|measure| match measure {
+                Measure::Mean => mean,
+                Measure::P99 => p99,
+                Measure::Life => years,
+                _ => 1.0,
+            })
+        };
+        let order = |measure, (a, b): (Outcome, Outcome)| {
+            let goals = [Goal { measure, limit: 1.0 }];
+            Judge::new(&goals, &terms, &[]).by_figures(&a, &b)
+        };
+        // The response of the goal comes before other responses, and all responses before wear.
+        let split = || (outcome(1.0, 9.0, 5.0), outcome(2.0, 8.0, 9.0));
+        assert_eq!(order(Measure::Mean, split()), Ordering::Less);
+        assert_eq!(order(Measure::P99, split()), Ordering::Greater);
+        assert_eq!(order(Measure::Life, (outcome(1.0, 9.0, 5.0), outcome(1.0, 9.0, 6.0))), Ordering::Greater);
+        assert_eq!(order(Measure::Life, (outcome(1.0, 9.0, 5.0), outcome(f64::INFINITY, 9.0, 5.0))), Ordering::Less);
+        assert_eq!(order(Measure::Life, (outcome(1.0, 9.0, 5.0), outcome(1.0, 9.0, 5.0))), Ordering::Equal);
+    }
 
     #[test]
     fn candidates_are_counted_in_thousands() {
