@@ -167,6 +167,41 @@ fn a_large_capacity_is_simulated_at_a_fraction_of_it() {
     assert_eq!(figures["cost_usd"].as_f64().unwrap() * 16.0, chosen["cost_usd"].as_f64().unwrap());
 }
 
+/// Schemes are free, so that equally cheap devices differ only in figures.
+#[test]
+fn no_other_simulated_device_of_the_same_price_is_better() {
+    let bench = Bench::new();
+    let goals =
+        ["advise", "--limit", "3000", "--life", "30d", "--p99", "50ms", "--simulations", "14", "--drives", "none"];
+    let few = ["--schemes", "pagemap,dac", "--chips", "tlc-3d-2021", "--channels", "8", "--dies-per-channel", "1"];
+    let answer = bench.json(&[&goals[..], &few].concat());
+    let chosen = &answer["recommended"];
+    let of = |choice: &Value| choice["response_us"]["p99"].as_f64().unwrap();
+    let is_same = |choice: &&Value| choice["cost_usd"] == chosen["cost_usd"] && choice["meets"] == true;
+    let same: Vec<f64> = answer["simulated"].as_array().unwrap().iter().filter(is_same).map(of).collect();
+    assert!(same.len() > 1 && same.iter().all(|&p99| p99 >= of(chosen)), "{same:?} {}", of(chosen));
+}
+
+/// The raw capacity ends at limits of the search: what lies beyond is not known to miss the goal.
+#[test]
+fn capacities_that_end_before_the_budget_leave_the_answer_open() {
+    let bench = Bench::new();
+    bench.small_trace(300);
+    let goal = ["--tbw", "900000PB", "--simulations", "2"];
+    let answer = advise(&bench, &goal);
+    let is_said = |answer: &Value| {
+        let notes = answer["notes"].as_array().unwrap();
+        notes.iter().any(|note| note.as_str().unwrap().starts_with("no candidate device has more than"))
+    };
+    assert_eq!((&answer["recommended"], &answer["is_settled"]), (&Value::Null, &Value::from(false)));
+    assert!(is_said(&answer), "{}", answer["notes"]);
+    let text = bench.run(&[&["advise", "small.spc", "--drives", "none"], &FEW[..], &goal].concat()).stdout;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert!(words.join(" ").contains("a device that was not simulated may meet all goals"), "{text}");
+    // With a budget, a larger device is no answer.
+    assert!(!is_said(&advise(&bench, &[&goal[..], &["--budget", "0.01"]].concat())));
+}
+
 /// Replays a drive by its command: responses are those of the drive, life and TBW those of the scaled drive.
 fn confirm_drive(bench: &Bench, drive: &Value) {
     let choice = &drive["choice"];

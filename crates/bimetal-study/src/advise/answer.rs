@@ -100,7 +100,11 @@ impl Answer {
 
     /// The searched devices and the number of simulations, in words.
     pub fn searched(&self) -> String {
-        let settled = if self.is_settled { "" } else { "; more simulations may find a cheaper one" };
+        let settled = match &self.recommended {
+            _ if self.is_settled => "",
+            Some(_) => "; more simulations may find a cheaper one",
+            None => "; a device that was not simulated may meet all goals",
+        };
         let count = |count: usize| thousands(count as u64);
         let failed = if self.failed > 0 { format!(", of which {} failed", count(self.failed)) } else { String::new() };
         format!("{}, {} simulated{failed}{settled}", candidates(self.candidates, &self.dies), count(self.simulations))

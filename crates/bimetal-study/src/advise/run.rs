@@ -9,13 +9,13 @@ use rayon::prelude::*;
 use super::answer::{self, Answer, DriveToBuy, DrivesToBuy, Judge, Simulated};
 use super::choice::Choice;
 use super::drives_to_buy::made;
-use super::goals::{Goal, Outcome, Terms, Whole};
+use super::goals::{Cause, Goal, Outcome, Terms, Whole};
 use super::learn::Predicted;
 use super::on_sale::{OnSale, Range};
 use super::prices::{Kind, total};
 use super::search::{self, Aim, BATCH};
 use super::space::{Candidate, Space};
-use super::{AdviceError, Phase, Progress, Question, SIMULATED, SIMULATIONS, speed};
+use super::{AdviceError, Phase, Progress, Question, SIMULATED, SIMULATIONS, speed, wanted};
 use crate::arrivals;
 use crate::headline::extrapolated_remark;
 use crate::number::{SIZES, TIMES, significant, with_unit};
@@ -169,9 +169,13 @@ impl Study<'_> {
         let parts: BTreeMap<&str, _> =
             self.candidates.iter().flat_map(Candidate::chips).map(|chip| (chip.name.as_str(), chip)).collect();
         let prices = &self.question.prices;
+        let left_out = self.left_out(closest.first());
+        let mut notes = self.notes(simulated);
+        let is_settled = is_settled && left_out.is_none();
+        notes.extend(left_out);
         Answer {
             bimetal: env!("CARGO_PKG_VERSION"),
-            notes: self.notes(simulated),
+            notes,
             trace: self.facts,
             replay: self.question.replay.clone(),
             goals: goals.to_vec(),
@@ -193,6 +197,27 @@ impl Study<'_> {
             simulated: judge.all(),
             drives,
         }
+    }
+
+    /// A caveat if the closest device misses a goal for wear, and the candidates end before the budget does: a larger
+    /// device, which was not simulated, may meet the goal.
+    fn left_out(&self, closest: Option<&Choice>) -> Option<String> {
+        let goals = &self.question.goals;
+        let is_missed = |(goal, excess): &(&Goal, &Option<f64>)| {
+            goal.measure.cause() == Cause::Wear && excess.is_none_or(|excess| excess > 1.0)
+        };
+        let (missed, _) = goals.iter().zip(&closest?.excess).find(is_missed)?;
+        if !self.space.leaves_out_larger(&wanted(goals, &self.terms, self.space.capacity_bytes())) {
+            return None;
+        }
+        let flash_bytes = |candidate: &Candidate| candidate.layout.flash_bytes as f64 * candidate.scale;
+        let most = self.candidates.iter().map(flash_bytes).fold(0.0, f64::max);
+        Some(format!(
+            "no candidate device has more than {} of flash: life, TBW and DWPD grow with the raw capacity, so a larger \
+             device, which was not simulated, may meet the goal for the {}",
+            with_unit(SIZES, most),
+            missed.measure.words()
+        ))
     }
 
     /// Caveats that a user should know before trusting the answer.

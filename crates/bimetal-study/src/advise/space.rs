@@ -206,6 +206,16 @@ impl<'a> Space<'a> {
         sizes
     }
 
+    /// Whether a larger device than every candidate is within the budget. Raw capacities then end at limits of the
+    /// search, and such a device would live longer.
+    pub fn leaves_out_larger(&self, wanted: &Wanted) -> bool {
+        let is_left_out = |chip: &Chip, dies: Dies| {
+            let larger = self.spares(chip, dies, wanted).last().map_or(0, |last| 2 * last);
+            self.price(chip, larger).is_some_and(|usd| wanted.budget_usd.is_none_or(|budget| usd <= budget))
+        };
+        self.chips.iter().any(|chip| self.dies.iter().any(|&dies| is_left_out(chip, dies)))
+    }
+
     /// Price of a number of simulated bytes, in US dollars.
     fn price(&self, chip: &Chip, bytes: u64) -> Option<f64> {
         let regions = std::iter::once((chip.name.as_str(), bytes));
