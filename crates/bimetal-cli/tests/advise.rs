@@ -247,6 +247,27 @@ fn drives_to_buy_are_confirmed_by_replays_of_them_scaled() {
     }
 }
 
+/// A write buffer of 64 MiB would take all writes to the 21 MiB that this trace touches.
+#[test]
+fn a_drive_larger_than_the_trace_has_a_smaller_write_buffer() {
+    let bench = Bench::new();
+    let question = ["advise", "--limit", "3000", "--mean", "10ms", "--simulations", "1", "--capacity", "4TiB"];
+    let few = ["--schemes", "pagemap", "--chips", "qlc-3d-2020", "--drives", "p5430", "--repeat", "40"];
+    let answer = bench.json(&[&question[..], &few].concat());
+    let drive = &answer["drives"]["offered"][0];
+    let command = drive["choice"]["command"].as_str().unwrap();
+    assert!(command.contains("--set controller.buffer=32MiB"), "{command}");
+    confirm_drive(&bench, drive);
+    // Each of its cells endures some 1,500 cycles.
+    let cycles = drive["choice"]["tbw"].as_f64().unwrap() * 1e12 / drive["capacity_bytes"].as_f64().unwrap();
+    assert!((500.0..3000.0).contains(&cycles), "{cycles}");
+    assert!(!answer["notes"].to_string().contains("less than half of the writes"), "{}", answer["notes"]);
+    // Without a capacity, the buffer is that of the whole drive, and the answer says what it does.
+    let arguments = ["advise", "--limit", "3000", "--mean", "10ms", "--simulations", "1"];
+    let answer = bench.json(&[&arguments[..], &few].concat());
+    assert!(answer["notes"].to_string().contains("less than half of the writes"), "{}", answer["notes"]);
+}
+
 #[test]
 fn the_answer_names_the_cheapest_drive_that_meets_all_goals() {
     let bench = Bench::new();

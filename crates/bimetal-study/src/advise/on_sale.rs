@@ -4,7 +4,13 @@
 //! long as a model stays in price lists. A drive without a published year of release is only a candidate if it is
 //! named.
 
-use bimetal_core::device::{Device, DeviceError, preset};
+use std::collections::BTreeMap;
+
+use bimetal_core::controller;
+use bimetal_core::device::{Device, DeviceError, Template, preset};
+use bimetal_core::part::real::whole;
+use bimetal_core::request::SECTOR_BYTES;
+use bimetal_core::units::ByteSize;
 
 use super::AdviceError;
 use super::prices::PriceList;
@@ -20,6 +26,8 @@ const ALL: &str = "all";
 const NONE: &str = "none";
 /// The setting that scales a drive down to the bytes that a trace touches.
 const FIT_TO_TRACE: &str = "fit_to_trace";
+/// The setting of the write buffer.
+const BUFFER: &str = "controller.buffer";
 
 /// A drive with enough capacity.
 #[derive(Clone, Debug)]
@@ -38,6 +46,16 @@ pub struct OnSale {
     pub dies: u32,
     /// Its scheme.
     pub scheme: String,
+    /// Its write buffer, if that keeps data to be overwritten.
+    buffer: Option<Buffer>,
+}
+
+/// A write buffer that keeps data in half of its room.
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    bytes: u64,
+    /// Least size: the other half has a wordline for each die, so that all dies can program at once.
+    least_bytes: u64,
 }
 
 /// The candidate drives.
@@ -99,33 +117,61 @@ impl OnSale {
     /// The drive with its price; if it has no price, its name.
     fn new(product: Product, prices: &PriceList) -> Result<Result<Self, String>, DeviceError> {
         let device: Device = preset(&product.name)?;
-        let regions = device.resolve()?.regions;
+        let resolved = device.resolve()?;
+        let regions = &resolved.regions;
         // Capacity before rounding to whole blocks, so that drives with the same amount of flash have the same price.
         let flash = || {
             let bytes = device.regions.iter().map(|region| region.capacity.bytes(device.logical));
             regions.iter().map(|region| &region.chip).zip(bytes)
         };
         let Some(cost_usd) = prices.of_product(&product.name, flash()) else { return Ok(Err(product.name)) };
+        let dies = regions.iter().map(|region| region.geometry.dies).sum();
         Ok(Ok(Self {
             cost_usd,
             capacity_bytes: device.logical.0,
             flash_bytes: flash().map(|(_, bytes)| bytes).sum(),
             channels: regions.iter().map(|region| region.channels).sum(),
-            dies: regions.iter().map(|region| region.geometry.dies).sum(),
+            dies,
+            buffer: resolved.controller.as_ref().and_then(|controller| Buffer::of(controller, dies)),
             scheme: device.scheme,
             product,
         }))
     }
 
-    /// The point to simulate: the filled drive, scaled down to the bytes that the trace touches.
-    pub fn point(&self, trace: &TraceSource, replay: &Replay) -> Point {
+    /// The size of the write buffer if it shrinks like the drive, which is scaled down to the bytes that the trace
+    /// touches. None if the buffer keeps no data.
+    pub fn scaled_buffer(&self, touched_bytes: u64) -> Option<ByteSize> {
+        let buffer = self.buffer?;
+        let fit = [(FIT_TO_TRACE.to_owned(), true.to_string())];
+        let template = Template::for_trace(Some(preset(&self.product.name).ok()?), &fit, touched_bytes).ok()?;
+        let share = template.device().logical.0 as f64 / self.capacity_bytes as f64;
+        let scaled = whole(buffer.bytes as f64 * share).max(buffer.least_bytes);
+        (scaled < buffer.bytes).then_some(ByteSize(scaled))
+    }
+
+    /// The point to simulate: the filled drive, scaled down to the bytes that the trace touches, with this write buffer
+    /// if one is given.
+    pub fn point(&self, trace: &TraceSource, replay: &Replay, buffer: Option<ByteSize>) -> Point {
+        let mut set: BTreeMap<String, String> = [(FIT_TO_TRACE.to_owned(), true.to_string())].into();
+        set.extend(buffer.map(|buffer| (BUFFER.to_owned(), buffer.to_string())));
         Point {
             trace: trace.clone(),
             device: DeviceSource { name: self.product.name.clone(), file: None },
             scheme: self.scheme.clone(),
-            set: [(FIT_TO_TRACE.to_owned(), true.to_string())].into(),
+            set,
             replay: replay.clone(),
         }
+    }
+}
+
+impl Buffer {
+    /// The buffer of a drive with these dies; none if it keeps no data. Only a buffer that survives a power cut does,
+    /// in half of its room.
+    fn of(controller: &controller::Spec, dies: u32) -> Option<Self> {
+        let settings = &controller.settings;
+        let die_bytes = u64::from(controller.wordline_sectors) * SECTOR_BYTES;
+        let keeps = settings.power_protected && settings.buffer.0 > 0;
+        keeps.then_some(Self { bytes: settings.buffer.0, least_bytes: 2 * u64::from(dies) * die_bytes })
     }
 }
 

@@ -34,6 +34,9 @@ const PRICE_FACTORS: [f64; 4] = [0.25, 4.0, 0.5, 2.0];
 /// Duration in seconds below which the write rate of a trace may be that of a moment.
 const SHORT_S: f64 = 600.0;
 
+/// Below this write amplification the write buffer of a drive takes most of the writes.
+const BUFFERED: f64 = 0.5;
+
 /// A question with all its candidates.
 pub(super) struct Study<'a> {
     pub facts: TraceFacts,
@@ -93,21 +96,22 @@ impl Study<'_> {
             return Err(AdviceError::Refused(format!("all simulations failed, the first: {}", first.what)));
         }
         let drives = self.range.as_ref().map(|range| {
-            let points: Vec<Point> =
-                range.drives.iter().map(|drive| drive.point(self.source, &self.question.replay)).collect();
+            let points: Vec<Point> = range.drives.iter().map(|drive| self.point(drive, trace)).collect();
             let points: Vec<&Point> = points.iter().collect();
             let mut of_drives = Vec::new();
             for batch in points.chunks(BATCH) {
                 of_drives.extend(of_points(batch, simulated.len() + of_drives.len())?);
             }
-            ControlFlow::Continue(self.drives(range, &of_drives))
+            ControlFlow::Continue((self.drives(range, &of_drives), buffered(range, &of_drives)))
         });
-        let drives = match drives {
+        let (drives, remark) = match drives {
             Some(ControlFlow::Break(())) => return Err(AdviceError::Stopped),
-            Some(ControlFlow::Continue(drives)) => Some(drives),
-            None => None,
+            Some(ControlFlow::Continue((drives, remark))) => (Some(drives), remark),
+            None => (None, None),
         };
-        Ok(self.judged(&simulated, found.is_settled, drives))
+        let mut answer = self.judged(&simulated, found.is_settled, drives);
+        answer.notes.extend(remark);
+        Ok(answer)
     }
 
     /// The figures of the drives in a range, if wear spreads over the whole drive.
@@ -120,6 +124,15 @@ impl Study<'_> {
             }
         }
         DrivesToBuy::new(range, offered, failed)
+    }
+
+    /// The point of a drive. If the trace fills only a part of the requested capacity, a full-size write buffer would
+    /// take more of its writes than it takes of the writes to a whole drive.
+    fn point(&self, drive: &OnSale, trace: &Loaded) -> Point {
+        let touched = trace.workload.touched_bytes();
+        let is_part = self.question.asked.capacity.is_some_and(|capacity| capacity.0 > touched);
+        let buffer = if is_part { drive.scaled_buffer(touched) } else { None };
+        drive.point(self.source, &self.question.replay, buffer)
     }
 
     fn drive(&self, drive: &OnSale, ran: &Ran) -> Result<DriveToBuy, String> {
@@ -259,6 +272,23 @@ impl Study<'_> {
         notes.extend(extrapolated_remark(overwrites, "`--repeat` and `--measure`"));
         notes
     }
+}
+
+/// A caveat about drives whose write buffer, which is not scaled down as far as their flash, takes most writes.
+fn buffered(range: &Range, ran: &[Ran]) -> Option<String> {
+    let is_buffered = |ran: &Ran| {
+        let figures = ran.row.figures.as_ref()?;
+        Some(figures.key_figures.write_amplification? < BUFFERED)
+    };
+    let drives = range.drives.iter().zip(ran).filter(|(_, ran)| is_buffered(ran) == Some(true));
+    let titles: Vec<&str> = drives.map(|(drive, _)| drive.product.title.as_str()).collect();
+    (!titles.is_empty()).then(|| {
+        format!(
+            "less than half of the writes reach the flash of {}: the write buffer is larger for a scaled drive than for \
+             the whole one, whose life, TBW and DWPD may be much shorter",
+            titles.join(", ")
+        )
+    })
 }
 
 fn was_stopped(ran: &Ran) -> bool {
