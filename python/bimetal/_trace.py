@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import functools
 import html
 import json
 import os
@@ -169,7 +171,7 @@ class Trace:
     ) -> Trace:
         """Make a trace from arrays of equal length, with a row for each request.
 
-        ``time_ns`` is the arrival in nanoseconds from any zero, or NumPy's ``datetime64`` or ``timedelta64``. ``op`` is
+        ``time_ns`` is the arrival in nanoseconds from any zero, or dates or durations of NumPy or Python. ``op`` is
         0 for a read, 1 for a write, 2 for a trim, or one of the words ``read``, ``write``, ``trim`` (``r``, ``w``,
         ``t``, in any case). ``sector`` is the first 512-byte sector, and ``sectors`` the number of sectors. ``handle``
         is the placement handle, up to 255, if requests have one. Numbers are integers of any width. An invalid value is
@@ -196,11 +198,12 @@ class Trace:
         ``columns`` declares columns and their units, as for :meth:`open`:
         ``time=started:us,op=rw,offset=lba:sectors,size=len``. It is not needed if the names are unambiguous, such as
         ``time_ms``, ``rw``, ``lba`` and ``bytes``. ``time_unit`` is the unit of times without a unit. The type of dates
-        and durations defines their unit.
+        and durations defines their unit. A request of length 0 is left out, with a warning, as of a file.
 
         As a mapping, ``columns`` renames columns of the frame to ``time_ns``, ``op``, ``sector`` and ``sectors``:
-        ``{"time_ns": "timestamp", "sector": "lba"}``. The values must be those of :meth:`from_arrays`. The same applies
-        to a frame that has columns of these four names; its column ``handle``, if there is one, is taken, too.
+        ``{"time_ns": "timestamp", "sector": "lba"}``. The values must be those of :meth:`from_arrays`, so a request has
+        at least one sector. The same applies to a frame that has columns of these four names; its column ``handle``, if
+        there is one, is taken, too.
         """
         frame = _columnar(frame)
         if isinstance(columns, str) or (columns is None and not _has_own_names(frame)) or time_unit is not None:
@@ -281,6 +284,8 @@ def _column(name: str, values: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     array = np.asarray(values)
     if array.ndim != 1:
         raise TraceError(f"`{name}` has {array.ndim} dimensions; a column has one")
+    if name == "time_ns":
+        array = _dated(array)
     if name == "time_ns" and array.dtype.kind in "mM":
         if (missing := np.flatnonzero(np.isnat(array))).size:
             raise TraceError(f"row {missing[0]}: `{name}` is missing")
@@ -333,12 +338,22 @@ def _operations(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     import numpy as np
 
     numbers = {word: number for number, words in enumerate(OPERATIONS) for word in words}
-    words, places = np.unique(array.astype(str), return_inverse=True)
-    codes = np.array([numbers.get(word.strip().lower(), -1) for word in words.tolist()], dtype=np.int64)[places]
+    words, places = _words(array)
+    codes = np.array([numbers.get(word.strip().lower(), -1) for word in words], dtype=np.int64)[places]
     if (unknown := np.flatnonzero(codes < 0)).size:
         row = unknown[0]
         raise TraceError(f"row {row}: `op` is {str(array[row])!r}: it is `read`, `write` or `trim`, or 0, 1 or 2")
     return codes
+
+
+def _words(array: npt.NDArray[Any]) -> tuple[list[str], npt.NDArray[np.intp]]:
+    """Return the distinct words of an array, and for each row the index of its word."""
+    import numpy as np
+
+    # NumPy does not convert its own texts of variable length.
+    texts = (array.astype(object) if array.dtype.kind == "T" else array).astype(str)
+    words, places = np.unique(texts, return_inverse=True)
+    return words.tolist(), places
 
 
 def _columnar(frame: Any) -> Any:
@@ -379,19 +394,34 @@ def _from_named(frame: Any, columns: Mapping[str, str] | str | None, time_unit: 
         raise TraceError("`time_unit` goes with `columns` as a text, such as `time=started,op=rw,offset=lba,size=len`")
     labels = _names(frame) or []
 
-    def cells(index: int, _: str) -> npt.NDArray[Any] | tuple[list[str], npt.NDArray[np.uint64]]:
-        return _cells(str(labels[index]), frame[labels[index]])
+    @functools.cache
+    def values(index: int) -> npt.NDArray[Any]:
+        return _values(str(labels[index]), frame[labels[index]])
 
-    known = [(str(label), _time_unit(frame[label])) for label in labels]
+    def time_unit_of(index: int) -> str | None:
+        """Return the unit to which a column of dates or durations is converted, or ``None`` for other columns."""
+        if not _may_have_times(frame[labels[index]]):
+            return None
+        try:
+            return "ns" if values(index).dtype.kind in "mM" else None
+        except Exception:  # The column may not be needed. If it is, `cells` raises this again.
+            return None
+
+    def cells(index: int, _: str) -> npt.NDArray[Any] | tuple[list[str], npt.NDArray[np.uint64]]:
+        _refuse_masked(str(labels[index]), frame[labels[index]])
+        return _cells(str(labels[index]), values(index))
+
+    known = [(str(label), time_unit_of(index)) for index, label in enumerate(labels)]
     core = _core.Trace.from_table(name, columns, time_unit, known, cells)
     for warning in core.warnings():
         _warnings.warn(warning, BimetalWarning, stacklevel=3)
     return Trace._of(core, "bimetal.Trace.from_frame(...)")
 
 
-def _time_unit(column: Any) -> str | None:
-    """Return the unit to which a column of dates or durations is converted, or ``None`` for other columns."""
-    return "ns" if _kind(column).startswith(("datetime", "timedelta", "timestamp", "duration")) else None
+def _may_have_times(column: Any) -> bool:
+    """Return whether values may be dates or durations. Columns of other types need no conversion to find out."""
+    kind = _kind(column)
+    return not kind or kind.startswith(("date", "time", "duration", "object", "category", "dictionary"))
 
 
 def _kind(column: Any) -> str:
@@ -399,12 +429,10 @@ def _kind(column: Any) -> str:
     return str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
 
 
-def _cells(name: str, column: Any) -> npt.NDArray[Any] | tuple[list[str], npt.NDArray[np.uint64]]:
+def _cells(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any] | tuple[list[str], npt.NDArray[np.uint64]]:
     """Return the cells of a column: numbers of 64 bits, or distinct words and for each row the index of its word."""
     import numpy as np
 
-    _refuse_masked(name, column)
-    array = _values(name, column)
     if array.ndim != 1:
         raise TraceError(f"`{name}` has {array.ndim} dimensions; a column has one")
     kind = array.dtype.kind
@@ -417,21 +445,22 @@ def _cells(name: str, column: Any) -> npt.NDArray[Any] | tuple[list[str], npt.ND
     if kind in "iubf":
         return np.ascontiguousarray(array, dtype={"i": np.int64, "f": np.float64}.get(kind, np.uint64))
     if kind in "OSTU":
-        words, places = np.unique(array.astype(str), return_inverse=True)
-        return words.tolist(), np.ascontiguousarray(places, dtype=np.uint64)
+        words, places = _words(array)
+        return words, np.ascontiguousarray(places, dtype=np.uint64)
     raise TraceError(f"`{name}` is of type {array.dtype}; it holds numbers or words")
 
 
 def _missing(array: npt.NDArray[Any]) -> list[bool]:
-    """Return for each value whether it is missing: ``None``, not equal to itself, or not comparable, as in pandas."""
+    """Return for each value whether it is missing."""
+    return [_is_missing(value) for value in array.tolist()]
 
-    def is_missing(value: object) -> bool:
-        try:
-            return value is None or bool(value != value)
-        except TypeError:
-            return True
 
-    return [is_missing(value) for value in array.tolist()]
+def _is_missing(value: object) -> bool:
+    """Return whether a value is ``None``, not equal to itself, or not comparable, as in pandas."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
 
 
 def _frame_column(frame: Any, name: str) -> npt.NDArray[Any]:
@@ -444,14 +473,45 @@ def _frame_column(frame: Any, name: str) -> npt.NDArray[Any]:
 
 
 def _values(name: str, column: Any) -> npt.NDArray[Any]:
-    """Return the values of a column; times with a time zone in UTC."""
+    """Return the values of a column: dates and durations as those of NumPy, with a time zone in UTC."""
     import numpy as np
 
-    if _kind(column).startswith("time") and _time_unit(column) is None:
+    kind = _kind(column)
+    if kind.startswith("time") and not kind.startswith(("timedelta", "timestamp")):
         raise TraceError(f"`{name}` has times of day; it holds dates, durations or numbers")
-    if getattr(getattr(column, "dt", None), "tz", None) is not None:
-        column = column.dt.tz_convert(None)
-    return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    # pandas has the time zone in the type of a column, also if that is a type of Arrow.
+    of_values = getattr(column, "dtype", None)
+    if getattr(getattr(of_values, "pyarrow_dtype", of_values), "tz", None) is not None:
+        column = getattr(column, "dt", column).tz_convert(None)
+    return _dated(np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column))
+
+
+def _dated(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return dates and durations as those of NumPy; of Python and of pandas they are objects in an array."""
+    import numpy as np
+
+    if array.dtype.kind != "O":
+        return array
+    first = next((value for value in array.flat if not _is_missing(value)), None)
+    if isinstance(first, datetime.timedelta | np.timedelta64):
+        kind = "m8"
+    elif isinstance(first, datetime.date | np.datetime64):
+        kind = "M8"
+    else:
+        return array
+    try:
+        return np.array([None if _is_missing(value) else _instant(value) for value in array.tolist()], kind)
+    except (TypeError, ValueError):  # Other values are among them, and are refused by their type.
+        return array
+
+
+def _instant(value: Any) -> Any:
+    """Return a date or duration for NumPy: those of pandas have nanoseconds, and a time zone is replaced by UTC."""
+    if hasattr(value, "asm8"):
+        return value.asm8
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return value
 
 
 def _arrow_table(stream: object) -> Any:

@@ -262,6 +262,66 @@ def test_times_with_a_zone_are_those_of_utc() -> None:
         assert bimetal.Trace.from_frame(frame).facts.duration_s == 2 * 3600
 
 
+STAMPS = pd.to_datetime(["2026-01-01", "2026-01-03", "2026-01-04"])
+DAYS = [stamp.date() for stamp in STAMPS]
+TICKS = pa.chunked_array([pa.array([0, 172_800_000, 259_200_000], pa.duration("ms"))])
+IN_UTC = pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series(TICKS.to_pandas(types_mapper=pd.ArrowDtype)),
+        pd.Series(pd.array(STAMPS, dtype=pd.ArrowDtype(IN_UTC))),
+        pd.Series(pd.array(DAYS, dtype=pd.ArrowDtype(pa.date32()))),
+        STAMPS.tz_localize("UTC"),
+        pl.Series(DAYS),
+        pa.chunked_array([pa.array(DAYS)]),
+        TICKS,
+        [np.timedelta64(day, "D") for day in (0, 2, 3)],
+        list(STAMPS - STAMPS[0]),
+        list(STAMPS.tz_localize("UTC")),
+        list((STAMPS - STAMPS[0]).to_pytimedelta()),
+        list(STAMPS.to_pydatetime()),
+        DAYS,
+    ],
+    ids=lambda values: f"{type(values).__module__}.{type(values).__name__} of {type(values[0]).__name__}",
+)
+@pytest.mark.filterwarnings("ignore:mean inter-arrival of 1.5 days")
+def test_dates_and_durations_have_the_unit_of_their_type(values: Any) -> None:
+    columns = {"op": ["r", "w", "r"], "sector": SECTOR, "sectors": SECTORS}
+    named = "time=t,op=op,offset=sector:sectors,size=sectors:sectors"
+    assert bimetal.Trace.from_frame({"t": values} | columns, named).facts.duration_s == 3 * 86_400
+    with pytest.raises(bimetal.TraceError, match="`t` is of a type with times in `ns`, not in `ms`"):
+        bimetal.Trace.from_frame({"t": values} | columns, named.replace("time=t", "time=t:ms"))
+    assert bimetal.Trace.from_frame({"time": values, "else": [(1,), 2, "x"]} | columns).facts.duration_s == 3 * 86_400
+    assert bimetal.Trace.from_frame({"time_ns": values} | columns).facts.duration_s == 3 * 86_400
+
+
+@pytest.mark.filterwarnings("ignore:mean inter-arrival of 1.5 days")
+def test_pandas_takes_its_types_from_arrow() -> None:
+    columns = {"op": ["r", "w", "r"], "lba": SECTOR, "sectors": SECTORS}
+    frame = pd.DataFrame({"time": STAMPS - STAMPS[0]} | columns).convert_dtypes(dtype_backend="pyarrow")
+    assert bimetal.Trace.from_frame(frame).facts.duration_s == 3 * 86_400
+
+
+def test_missing_dates_among_objects_are_named_by_their_row() -> None:
+    for missing in (None, pd.NaT):
+        with pytest.raises(bimetal.TraceError, match="row 1: `time_ns` is missing"):
+            arrays(time_ns=np.array([STAMPS[0], missing, STAMPS[1]], dtype=object))
+    with pytest.raises(bimetal.TraceError, match="`time_ns` is of type object"):
+        arrays(time_ns=np.array([STAMPS[0], 5, "x"], dtype=object))
+
+
+def test_operations_may_be_texts_of_any_length() -> None:
+    words = np.array(["r", "Write", "trim"], dtype=np.dtypes.StringDType())
+    assert arrays(op=words).facts == arrays().facts
+    frame = {"time_ns": TIME, "op": words, "offset": [512 * at for at in SECTOR], "size": [512 * n for n in SECTORS]}
+    assert bimetal.Trace.from_frame(frame).facts == arrays(name="frame").facts
+    with pytest.raises(bimetal.TraceError, match="row 2: `op` is 'x'"):
+        arrays(op=np.array(["r", "w", "x"], dtype=np.dtypes.StringDType()))
+
+
 def test_dates_of_a_frame_are_times() -> None:
     times = pd.to_datetime(["2026-01-01 00:00:00", "2026-01-01 00:00:02", "2026-01-01 00:00:10"])
     columns = {"op": OP, "sector": SECTOR, "sectors": SECTORS}
