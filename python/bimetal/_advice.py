@@ -8,11 +8,12 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bimetal import _core, _records
-from bimetal._errors import AdviceError, BimetalError, SettingError, check_whole, text_of
+from bimetal._errors import AdviceError, SettingError, check_whole, in_python, text_of
 from bimetal._own import only_names
+from bimetal._record import Made
 from bimetal._records import Choice
 from bimetal._run import AnyTrace, Progress, _Literal, _trace
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
@@ -47,7 +48,7 @@ class _Shown:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Advice(_records.Advice):
+class Advice(_records.Advice, Made):
     """The cheapest device that meets all goals, and the simulated devices: the object that ``--json`` writes."""
 
     @classmethod
@@ -56,26 +57,20 @@ class Advice(_records.Advice):
         shown = _Shown(
             core.goals(),
             core.searched(),
-            core.facts(),
-            core.binding(),
-            core.drives(),
+            [*map(in_python, core.facts())],
+            [*map(in_python, core.binding())],
+            [*map(in_python, core.drives())],
             core.response(),
             core.chosen(),
             core.front(),
         )
-        made.__dict__.update(_core=core, _command=command, _shown=shown)
+        made._add("notes", _core=core, _command=command, _shown=shown)
         return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the Rust object from which pages are made: it belongs to this process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_core"}
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a page with diagrams and tables that opens offline, as ``--html`` does."""
-        core: _core.Advice | None = self.__dict__.get("_core")
-        if core is None:
-            raise BimetalError("no page can be made of an answer from another process; hint: make the page there")
-        Path(path).write_text(core.html(self.__dict__["_command"]), encoding="utf-8")
+        core: _core.Advice = self._state("_core")
+        Path(path).write_text(core.html(self._state("_command")), encoding="utf-8")
 
     def _columns(self) -> Columns:
         excess = {
@@ -103,12 +98,11 @@ class Advice(_records.Advice):
         """
         from bimetal import _plot
 
-        shown: _Shown = self.__dict__["_shown"]
+        shown: _Shown = self._state("_shown")
         return _plot.advice(self, *shown.response, ax)
 
-    def _texts(self) -> tuple[str, str, str]:
+    def _texts(self, shown: _Shown) -> tuple[str, str, str]:
         """Return the texts above the chosen device, below it, and above the best devices."""
-        shown: _Shown = self.__dict__["_shown"]
         head = f"{self.trace.name}: {'; '.join(shown.goals)}. {shown.searched}; {'; '.join(shown.facts)}. "
         chosen = "The cheapest that meets all goals:" if self.recommended else "No device meets all goals. The closest:"
         binds = f"Limiting goals: {'; '.join(shown.binding)}."
@@ -117,14 +111,18 @@ class Advice(_records.Advice):
 
     def __repr__(self) -> str:
         """Goals, the chosen device, the limits that rule out a cheaper one, the drive to buy, and the best devices."""
-        shown: _Shown = self.__dict__["_shown"]
-        head, binds, best = self._texts()
+        shown: _Shown | None = self.__dict__.get("_shown")
+        if shown is None:
+            return f"<Advice for {self.trace.name!r}, {len(self.simulated)} simulated devices>"
+        head, binds, best = self._texts(shown)
         lines = [head, text_table(shown.chosen), binds]
         return "\n".join([*lines, best, text_table(shown.front)] if self.front else lines)
 
     def _repr_html_(self) -> str:
-        shown: _Shown = self.__dict__["_shown"]
-        head, binds, best = (f"<div>{html.escape(text)}</div>" for text in self._texts())
+        shown: _Shown | None = self.__dict__.get("_shown")
+        if shown is None:
+            return f"<div>{html.escape(repr(self))}</div>"
+        head, binds, best = (f"<div>{html.escape(text)}</div>" for text in self._texts(shown))
         front = f"{best}{html_table(shown.front)}" if self.front else ""
         return f"{head}{html_table(shown.chosen)}{binds}{front}"
 

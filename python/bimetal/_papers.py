@@ -8,11 +8,12 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from bimetal import _core, _records
 from bimetal._device import Settings, settings_text
-from bimetal._errors import BimetalError, BimetalWarning, SettingError, check_whole
+from bimetal._errors import BimetalWarning, SettingError, check_whole
+from bimetal._record import Made
 from bimetal._records import Claim
 from bimetal._run import Progress, _Literal
 from bimetal._tables import Columns, Table, columns, html_table, text_table, to_arrow, to_pandas
@@ -44,7 +45,7 @@ class Figure(_records.Figure):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Reproduction(_records.Reproduction):
+class Reproduction(_records.Reproduction, Made):
     """Figures and claims: the object that ``bimetal paper --json`` writes."""
 
     #: The figures.
@@ -53,19 +54,13 @@ class Reproduction(_records.Reproduction):
     @classmethod
     def _of(cls, core: _core.Reproduction, title: str, command: str) -> Self:
         made = cls._from_dict(json.loads(core.json()))
-        made.__dict__.update(_core=core, _title=title, _command=command)
+        made._add(_core=core, _title=title, _command=command)
         return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the Rust object from which pages are made."""
-        return {name: value for name, value in self.__dict__.items() if name != "_core"}
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write the figures and claims as one file that opens offline."""
-        core: _core.Reproduction | None = self.__dict__.get("_core")
-        if core is None:
-            raise BimetalError("no page can be made of a result from another process; hint: make the page there")
-        page = core.html(self.__dict__["_title"], self.__dict__["_command"])
+        core: _core.Reproduction = self._state("_core")
+        page = core.html(self._state("_title"), self._state("_command"))
         Path(path).write_text(page, encoding="utf-8")
 
     def _columns(self) -> Columns:

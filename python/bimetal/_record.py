@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
 import types
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from bimetal._device import Device
+from bimetal._errors import BimetalError, in_python
 
 #: Metadata of a field that the JSON leaves out if it is empty.
 OMITTED = {"omitted": True}
@@ -100,3 +102,53 @@ class Record:
         """Return the object that the command line writes with ``--json``: dictionaries, lists, numbers and texts."""
         values = ((member, getattr(self, member.attribute)) for member in members(type(self)))
         return {member.key: _write(value) for member, value in values if value or not member.omitted}
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Made(Record):
+    """A record with state beside its fields: what is printed of it, and the Rust object from which pages are made."""
+
+    def _add(self, in_words: str | None = None, **state: Any) -> None:
+        """Add this state. The field ``in_words`` has texts, whose options become arguments."""
+        self.__dict__.update(state)
+        if in_words is not None:
+            texts = getattr(self, in_words)
+            self.__dict__.update({"_texts_of_json": {in_words: texts}, in_words: tuple(map(in_python, texts))})
+
+    def _state(self, name: str) -> Any:
+        """Return this state.
+
+        Raises :class:`BimetalError` if there is none: a pickled object has left the Rust object behind, and one that
+        ``dataclasses.replace`` has made has only fields.
+        """
+        if name in self.__dict__:
+            return self.__dict__[name]
+        kind = type(self).__name__
+        if "_command" in self.__dict__:
+            raise BimetalError(f"no page can be made of a `{kind}` from another process; hint: make the page there")
+        raise BimetalError(
+            f"a `{kind}` with replaced fields has no printed form, page or plot; hint: take those of the original one"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object that the command line writes with ``--json``. Its texts have options, not arguments."""
+        texts: dict[str, tuple[str, ...]] = self.__dict__.get("_texts_of_json", {})
+        return super().to_dict() | {name: list(values) for name, values in texts.items()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the Rust object when it is pickled: it is large, and belongs to this process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_core"}
+
+    def __copy__(self) -> Self:
+        """Copy it with its state."""
+        return self._copied(self.__dict__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy it with its state. The Rust object never changes, so copies share it."""
+        copied = {name: copy.deepcopy(value, memo) for name, value in self.__getstate__().items()}
+        return self._copied({name: copied.get(name, value) for name, value in self.__dict__.items()})
+
+    def _copied(self, attributes: Mapping[str, Any]) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(attributes)
+        return made

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bimetal import _core, _records
-from bimetal._errors import BimetalError, SettingError
-from bimetal._record import Record
+from bimetal._errors import SettingError, in_python
+from bimetal._record import Made, Record
 from bimetal._tables import Columns, Table, columns, html_table, labelled, tables, to_arrow, to_pandas
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Shown:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Comparison(_records.Comparison):
+class Comparison(_records.Comparison, Made):
     """Schemes side by side on the same requests: the object that ``--json`` writes."""
 
     #: One entry for each scheme, in the order of the request; tables show the best first.
@@ -63,14 +63,10 @@ class Comparison(_records.Comparison):
     @classmethod
     def _of(cls, core: _core.Comparison, command: str) -> Self:
         made = cls._from_dict(json.loads(core.json()))
-        texts = (core.verdict(), core.headline(), core.lines(), core.remarks())
+        texts = (core.verdict(), core.headline(), core.lines(), [*map(in_python, core.remarks())])
         shown = _Shown(*texts, core.order(), core.operations(), core.wear())
-        made.__dict__.update(_core=core, _command=command, _shown=shown)
+        made._add("warnings", _core=core, _command=command, _shown=shown)
         return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the Rust object from which reports are made: it is large, and belongs to this process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_core"}
 
     def __getitem__(self, scheme: str) -> Result:
         """Return the result of a scheme."""
@@ -96,10 +92,8 @@ class Comparison(_records.Comparison):
 
         It has figures over time if ``intervals`` was given; 60 is a usual number.
         """
-        core: _core.Comparison | None = self.__dict__.get("_core")
-        if core is None:
-            raise BimetalError("no report can be made of a result from another process; hint: make the report there")
-        Path(path).write_text(core.html(self.__dict__["_command"]), encoding="utf-8")
+        core: _core.Comparison = self._state("_core")
+        Path(path).write_text(core.html(self._state("_command")), encoding="utf-8")
 
     def _columns(self, table: str) -> Columns:
         if table == "results":
@@ -145,18 +139,22 @@ class Comparison(_records.Comparison):
         """
         from bimetal import _plot
 
-        shown: _Shown = self.__dict__["_shown"]
+        shown: _Shown = self._state("_shown")
         return _plot.comparison([self.results[at] for at in shown.order], self.trace.name, figure, ax)
 
     def __repr__(self) -> str:
         """Return the table of ``bimetal compare``."""
-        shown: _Shown = self.__dict__["_shown"]
+        shown: _Shown | None = self.__dict__.get("_shown")
+        if shown is None:
+            return f"<{type(self).__name__} of {', '.join(result.scheme for result in self.results)}>"
         remarks = (textwrap.wrap(remark, 78, break_on_hyphens=False) for remark in shown.remarks)
         verdict, legend = ([f"  {line}" for line in lines] for lines in (shown.verdict, itertools.chain(*remarks)))
         return "\n".join([self._title(), *verdict, *shown.lines, *legend])
 
     def _repr_html_(self) -> str:
-        shown: _Shown = self.__dict__["_shown"]
+        shown: _Shown | None = self.__dict__.get("_shown")
+        if shown is None:
+            return _divisions([repr(self)])
         before = _divisions(filter(None, [self._title(), " ".join(shown.verdict)]))
         return f"{before}{html_table(shown.headline)}{_divisions([*shown.remarks, *self.warnings])}"
 
@@ -183,7 +181,9 @@ class Replay(Comparison):
         return _plot.over_time(self, figure, ax)
 
     def _repr_html_(self) -> str:
-        shown: _Shown = self.__dict__["_shown"]
+        shown: _Shown | None = self.__dict__.get("_shown")
+        if shown is None:
+            return Comparison._repr_html_(self)
         metrics = [[name, "–" if value is None else f"{value:,.4g}"] for name, value in self.result.metrics.items()]
         parts = [
             ("Operations", shown.operations[0]),

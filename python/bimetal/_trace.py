@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from bimetal import _core, _records
 from bimetal._device import Settings, settings_text
-from bimetal._errors import BimetalWarning, SettingError, TraceError, check_whole
+from bimetal._errors import BimetalWarning, SettingError, TraceError, check_whole, in_python
+from bimetal._record import Made
 from bimetal._records import TraceFacts
 from bimetal._tables import Table, html_table, text_table
 
@@ -46,29 +47,33 @@ class Arrays(TypedDict):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Profile(_records.Profile):
+class Profile(_records.Profile, Made):
     """What a workload is like: the object that ``bimetal profile --json`` writes as ``profile``."""
 
     @classmethod
     def _of(cls, text: str, title: str, sections: list[tuple[str, str, Table]]) -> Profile:
         made = cls._from_dict(json.loads(text))
-        made.__dict__.update(_title=title, _sections=sections)
+        made._add(_title=title, _sections=sections)
         return made
 
     def __repr__(self) -> str:
         """Return the tables of ``bimetal profile``."""
-        texts = [self.__dict__["_title"]]
-        for title, remark, table in self.__dict__["_sections"]:
+        if "_sections" not in self.__dict__:
+            return f"<Profile of {self.requests:,} requests>"
+        texts = [self._state("_title")]
+        for title, remark, table in self._state("_sections"):
             body = "\n".join([*textwrap.wrap(remark, 96, break_on_hyphens=False), text_table(table)])
             texts.append(f"{title}\n{textwrap.indent(body, '  ')}")
         return "\n\n".join(texts)
 
     def _repr_html_(self) -> str:
+        if "_sections" not in self.__dict__:
+            return f"<div>{html.escape(repr(self))}</div>"
         parts = (
             f"<h4>{title}</h4>{f'<div>{html.escape(remark)}</div>' if remark else ''}{html_table(table)}"
-            for title, remark, table in self.__dict__["_sections"]
+            for title, remark, table in self._state("_sections")
         )
-        return f"<div>{html.escape(self.__dict__['_title'])}</div>{''.join(parts)}"
+        return f"<div>{html.escape(self._state('_title'))}</div>{''.join(parts)}"
 
 
 class Trace:
@@ -231,7 +236,7 @@ class Trace:
     @property
     def warnings(self) -> list[str]:
         """Caveats about the trace."""
-        return self._requests.warnings()
+        return [*map(in_python, self._requests.warnings())]
 
     def profile(self, *, curve_points: int = 20, sample: float | None = None) -> Profile:
         """Measure the properties of the requests: sizes, updates, hot set, hit rates by cache size, arrivals.

@@ -1,6 +1,8 @@
 """Tables, diagrams and reports."""
 
 import builtins
+import copy
+import dataclasses
 import pickle
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 from conftest import BINARY, Cli
 
 import bimetal
+from bimetal._errors import in_python
 
 mpl.use("Agg")
 
@@ -112,7 +115,7 @@ def test_the_text_is_the_table_of_the_command(
     # The verdict, then the table with its remarks. The terminal may be wider.
     shown = "\n".join(lines[1:])
     assert shown.startswith(printed[1])
-    assert " ".join(shown.split()) == " ".join([*printed[1].split(), *printed[2].split()])
+    assert " ".join(shown.split()) == in_python(" ".join([*printed[1].split(), *printed[2].split()]))
     assert max(map(len, lines)) <= 80
     assert "service (" in shown
     assert "response (" in shown
@@ -226,6 +229,71 @@ def test_papers_are_drawn_and_listed() -> None:
     assert found.to_arrow()["verdict"].to_pylist() == [claim.verdict for claim in found.claims]
     assert len(found.to_pandas()) == len(found.claims)
     assert found._repr_html_().count("<tr>") == 1 + len(found.claims)
+
+
+def made(trace: bimetal.Trace) -> dict[str, Any]:
+    few: dict[str, Any] = {"chips": "tlc-3d-2021", "schemes": "pagemap", "simulations": 1}
+    return {
+        "comparison": bimetal.compare(trace, ["pagemap", "chang"]),
+        "replay": bimetal.replay(trace, "chang"),
+        "advice": bimetal.advise(trace, mean="1s", **few),
+        "paper": bimetal.paper("opfcl", "fig3", quick=True),
+        "profile": trace.profile(),
+    }
+
+
+def test_copies_have_the_printed_form_and_the_page(trace: bimetal.Trace, tmp_path: Path) -> None:
+    for name, result in made(trace).items():
+        for again in (copy.copy(result), copy.deepcopy(result)):
+            assert (again, again.to_dict()) == (result, result.to_dict())
+            assert (repr(again), again._repr_html_()) == (repr(result), result._repr_html_())
+            if name != "profile":
+                again.html(tmp_path / "copy.html")
+                result.html(tmp_path / "original.html")
+                assert (tmp_path / "copy.html").read_text() == (tmp_path / "original.html").read_text()
+    compared = bimetal.compare(trace, ["pagemap"])
+    assert copy.copy(compared).results is compared.results
+    assert copy.deepcopy(compared).results[0].metrics is not compared.results[0].metrics
+
+
+def test_a_result_with_replaced_fields_has_a_short_form(trace: bimetal.Trace, tmp_path: Path) -> None:
+    forms = {
+        "comparison": "<Comparison of pagemap, chang>",
+        "replay": "<Replay of chang>",
+        "advice": "<Advice for 'small.bimetal', 1 simulated devices>",
+        "profile": "<Profile of 6,000 requests>",
+    }
+    for name, result in made(trace).items():
+        field = dataclasses.fields(result)[0].name
+        again = dataclasses.replace(result, **{field: getattr(result, field)})
+        assert again == result
+        assert repr(again) == forms.get(name, repr(result))
+        assert "<" in again._repr_html_()
+        for page in ("html", "plot"):
+            # A replay draws its fields, and a reproduction has diagrams for each figure.
+            if hasattr(again, page) and (name, page) != ("replay", "plot"):
+                with pytest.raises(
+                    bimetal.BimetalError, match="with replaced fields has no printed form, page or plot"
+                ):
+                    getattr(again, page)(*[tmp_path / "page.html"] * (page == "html"))
+
+
+@pytest.mark.filterwarnings("ignore:all requests have one time stamp", "ignore:no column is known as a time")
+def test_options_of_the_command_are_arguments(cli: Cli, small: Path, trace: bimetal.Trace) -> None:
+    with pytest.warns(bimetal.BimetalWarning, match="overloaded"):
+        found = bimetal.compare(trace, ["pagemap"], arrivals="trace:1000000")
+    expected = cli("compare", small, "--schemes", "pagemap", "--arrivals", "trace:1000000")
+    assert found.to_dict()["warnings"] == expected["warnings"]
+    assert "`--arrivals closed`" in " ".join(expected["warnings"])
+    assert "`arrivals='closed'`" in " ".join(found.warnings)
+    still = bimetal.Trace.from_frame({"op": ["w", "r"], "offset": [0, 512], "size": [512, 512]})
+    short = bimetal.compare(trace.like(requests=200), ["pagemap", "chang"])
+    advice = bimetal.advise(trace, life="1d", chips="tlc-3d-2021", schemes="pagemap", simulations=1)
+    assert "name it with `columns`" in " ".join(still.warnings)
+    assert "`repeat` and `measure`" in " ".join(repr(short).split())
+    assert "`writes_per_day`" in " ".join(advice.notes)
+    shown = [repr(short), short._repr_html_(), repr(found), found._repr_html_(), repr(advice), advice._repr_html_()]
+    assert "`--" not in " ".join([*shown, *still.warnings, *found.warnings, *advice.notes])
 
 
 def test_a_report_is_that_of_the_command(cli: Cli, small: Path, trace: bimetal.Trace, tmp_path: Path) -> None:
