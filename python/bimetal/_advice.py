@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
+import numbers
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bimetal import _core, _records
-from bimetal._errors import AdviceError, SettingError, check_whole, in_python, text_of
+from bimetal._errors import AdviceError, SettingError, check_text, check_whole, in_python, text_of
 from bimetal._own import only_names
 from bimetal._record import Made
 from bimetal._records import Choice
@@ -221,6 +222,12 @@ def advise(
     check_whole(SettingError, 1, 2**32 - 1, repeat=repeat, measure=measure, simulations=simulations, jobs=jobs)
     check_whole(SettingError, 1, 2**32 - 1, channels=channels, dies_per_channel=dies_per_channel)
     check_whole(SettingError, 0, 2**16 - 1, year=year)
+    check_text(SettingError, disk=disk, arrivals=arrivals, load=load)
+    if price is not None and not isinstance(price, Mapping):
+        raise SettingError(f"`price` is {price!r}; it is a mapping such as {{'tlc': 0.10}}")
+    for part, usd in (price or {}).items():
+        if not isinstance(part, str) or not isinstance(usd, numbers.Real):
+            raise SettingError(f"`price` has {part!r}: {usd!r}; it is a mapping such as {{'tlc': 0.10}}")
     only_names([schemes] if isinstance(schemes, type) else schemes or (), "advice")
     found = _trace(trace)
     wear = {"life": life, "tbw": tbw, "dwpd": dwpd}
@@ -274,4 +281,7 @@ def _names(option: str, names: str | Sequence[str] | None) -> list[str]:
     """Return names as a list, which is empty for the default names."""
     if names is not None and not names:
         raise SettingError(f"`{option}` names none; hint: leave it out for the usual ones")
-    return [names] if isinstance(names, str) else list(names or ())
+    chosen = [names] if isinstance(names, str) else list(names or ())
+    for name in chosen:
+        check_text(SettingError, **{option: name})
+    return chosen

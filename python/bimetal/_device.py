@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bimetal import _core
-from bimetal._errors import DeviceError, SettingError, text_of
+from bimetal._errors import DeviceError, SettingError, check_text, text_of
 
 #: The value of a setting.
 Value = str | int | float | bool
@@ -23,6 +23,9 @@ def settings_text(settings: Settings | None) -> list[tuple[str, str]]:
     if settings is not None and not isinstance(settings, Mapping):
         raise SettingError(f"`set` is {settings!r}; it is a mapping such as {{'slow.spare': '7%'}}")
     items = (settings or {}).items()
+    for name, _ in items:
+        if not isinstance(name, str):
+            raise SettingError(f"`set` has the name {name!r}: a name is a text")
     return [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in items]
 
 
@@ -39,6 +42,7 @@ class Device:
     @staticmethod
     def preset(name: str) -> Device:
         """Return a device of :func:`bimetal.devices`, such as ``"chang-c3"``."""
+        check_text(DeviceError, name=name)
         return Device(_core.device_preset(name))
 
     @staticmethod
@@ -52,6 +56,7 @@ class Device:
     @staticmethod
     def from_toml(text: str) -> Device:
         """Read the text of a device file."""
+        check_text(DeviceError, text=text)
         return Device(_core.device_file(text))
 
     @staticmethod

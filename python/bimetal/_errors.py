@@ -123,3 +123,10 @@ def check_whole(kind: type[BimetalError], least: int, most: int = 2**64 - 1, **v
             raise kind(f"`{name}` is {number}: it is at least {least}")
         if number > most:
             raise kind(f"`{name}` is {number}: it is at most {most}")
+
+
+def check_text(kind: type[BimetalError], **values: Any) -> None:
+    """Refuse a named value that is no text; ``None`` is accepted."""
+    for name, value in values.items():
+        if value is not None and not isinstance(value, str):
+            raise kind(f"`{name}` is {value!r}: it is a text")

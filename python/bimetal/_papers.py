@@ -6,13 +6,13 @@ import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from bimetal import _core, _records
 from bimetal._device import Settings, settings_text
-from bimetal._errors import BimetalWarning, SettingError, check_whole
+from bimetal._errors import BimetalWarning, PaperError, SettingError, check_text, check_whole
 from bimetal._record import Made
 from bimetal._records import Claim
 from bimetal._run import Progress, _Literal
@@ -101,7 +101,7 @@ def paper(
     *,
     quick: bool = False,
     traces: Mapping[str, Trace | str | os.PathLike[str]] | None = None,
-    on: Trace | str | os.PathLike[str] | Sequence[Trace | str | os.PathLike[str]] = (),
+    on: Trace | str | os.PathLike[str] | Sequence[Trace | str | os.PathLike[str]] | None = None,
     set: Settings | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
@@ -121,10 +121,15 @@ def paper(
     """
     check_whole(SettingError, 1, jobs=jobs)
     names = [figures] if isinstance(figures, str) else list(figures)
+    check_text(PaperError, name=name)
+    for figure in names:
+        check_text(PaperError, figures=figure)
     title = "The papers" if name is None else f"Paper {name}"
     settings = settings_text(set)
-    traced = [on] if isinstance(on, Trace | str | os.PathLike) else list(on)
-    if traced:
+    if on is not None:
+        traced = list(on) if isinstance(on, Iterable) and not isinstance(on, str) else [on]
+        if not traced:
+            raise SettingError("`on` names no trace; hint: leave it out for the paper's traces")
         if names or quick or traces:
             raise SettingError("`on` excludes `figures`, `quick` and `traces`: no figure of the paper's traces is made")
         judged = [_opened(trace) for trace in traced]

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from bimetal import _core
 from bimetal._device import Device, Settings, settings_text
-from bimetal._errors import BimetalWarning, DeviceError, SchemeError, SettingError, TraceError, check_whole
+from bimetal._errors import BimetalWarning, DeviceError, SchemeError, SettingError, TraceError, check_text, check_whole
 from bimetal._own import AnyScheme, line
 from bimetal._results import Comparison, Replay
 from bimetal._trace import Trace, call
@@ -203,6 +203,7 @@ def _settings(settings: Settings | None, seed: int | None) -> dict[str, str]:
 def _plan(arrivals: str | None, repeat: int, measure: int | None, fill: Fill, intervals: int) -> _Plan:
     check_whole(SettingError, 1, 2**32 - 1, repeat=repeat, measure=measure)
     check_whole(SettingError, 0, 100_000, intervals=intervals)
+    check_text(SettingError, arrivals=arrivals, fill=fill)
     measured = repeat if measure is None else measure
     if measured > repeat:
         raise SettingError(f"`measure` is {measured}, more than the {repeat} passes of `repeat`")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bimetal import _core
 from bimetal._engines import CLUSTERS, Lost
-from bimetal._errors import BimetalError, BimetalWarning, SettingError, StudyError, text_of
+from bimetal._errors import BimetalError, BimetalWarning, SettingError, StudyError, check_whole, text_of
 from bimetal._own import OwnScheme, only_names
 from bimetal._records import SweepPoint, SweepRow
 from bimetal._run import Progress
@@ -213,9 +213,9 @@ def sweep(
         raise SettingError(f"there is no engine `{engine}`; there are: threads, {', '.join(CLUSTERS)}")
     if client is not None and engine != "dask":
         raise SettingError("`client` is only for `engine='dask'`; leave it out")
-    if jobs is not None and (jobs < 1 or engine != "threads"):
-        why = "it is at least 1" if jobs < 1 else "a cluster runs one point for each thread of its workers"
-        raise SettingError(f"`jobs` is {jobs}: {why}")
+    check_whole(SettingError, 1, jobs=jobs)
+    if jobs is not None and engine != "threads":
+        raise SettingError(f"`jobs` is {jobs}: a cluster runs one point for each thread of its workers")
     text, is_json, folder, name = _read(study)
     opened = (text, is_json, folder, None if results is None else os.fspath(results), restart)
     try:
@@ -260,6 +260,12 @@ def _read(study: AnyStudy) -> tuple[str, bool, str, str | None]:
             raise StudyError(f"a value of the study is no text, number or list of them: {error}") from None
     if isinstance(study, str) and "\n" in study:
         return study, False, str(Path.cwd()), None
+    if not isinstance(study, str | os.PathLike):
+        raise StudyError(
+            f"the study is of type `{type(study).__name__}`; it is a path, the text of a study or a mapping"
+        )
+    if study == "":
+        raise StudyError("the study is an empty text; it is a path, the text of a study or a mapping")
     path = Path(study)
     # Workers may have another current folder.
     return text_of(path, StudyError), False, str(path.absolute().parent), os.fspath(study)

@@ -7,6 +7,7 @@ import datetime
 import functools
 import html
 import json
+import numbers
 import os
 import textwrap
 import warnings as _warnings
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from bimetal import _core, _records
 from bimetal._device import Settings, settings_text
-from bimetal._errors import BimetalWarning, SettingError, TraceError, check_whole, in_python
+from bimetal._errors import BimetalWarning, SettingError, TraceError, WorkloadError, check_text, check_whole, in_python
 from bimetal._record import Made
 from bimetal._records import TraceFacts
 from bimetal._tables import Table, html_table, text_table
@@ -120,8 +121,11 @@ class Trace:
         for path in paths:
             if not isinstance(path, str | os.PathLike):
                 raise TraceError(f"a path is of type `{type(path).__name__}`; hint: `from_frame` takes tables")
+        check_text(TraceError, format=format, time_unit=time_unit, columns=columns, objects=objects, action=action)
         # `-` is a file name here: a read of the standard input could not be interrupted.
         names = ["./-" if path == "-" else os.fspath(path) for path in paths]
+        if volumes is not None and not isinstance(volumes, Iterable):
+            raise TraceError(f"`volumes` is {volumes!r}: it is a list of whole numbers")
         chosen = None if volumes is None else list(volumes)
         for number in chosen or ():
             check_whole(TraceError, 0, volumes=number)
@@ -148,6 +152,7 @@ class Trace:
     @staticmethod
     def generate(workload: str, *, set: Settings | None = None, seed: int = 1) -> Trace:
         """Generate a workload of :func:`bimetal.workloads`; ``set`` changes its parameters."""
+        check_text(WorkloadError, workload=workload)
         check_whole(SettingError, 0, seed=seed)
         core = _core.Trace.generate(workload, settings_text(set), seed)
         options = {"set": dict(set or {}) or None, "seed": None if seed == 1 else seed}
@@ -182,6 +187,7 @@ class Trace:
         is the placement handle, up to 255, if requests have one. Numbers are integers of any width. An invalid value is
         an error that names its row, counted from 0. Rows that are out of time order are sorted.
         """
+        check_text(TraceError, name=name)
         given = {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
         times, ops, first, counts = (_column(column, values) for column, values in given.items())
         handles = None if handle is None else _column("handle", handle)
@@ -210,6 +216,9 @@ class Trace:
         at least one sector. The same applies to a frame that has columns of these four names; its column ``handle``, if
         there is one, is taken, too.
         """
+        if not isinstance(columns, Mapping):
+            check_text(TraceError, columns=columns)
+        check_text(TraceError, time_unit=time_unit, name=name)
         frame = _columnar(frame)
         if isinstance(columns, str) or (columns is None and not _has_own_names(frame)) or time_unit is not None:
             return _from_named(frame, columns, time_unit, name)
@@ -245,6 +254,8 @@ class Trace:
         rates are measured, and 1 is all pages; by default all, but about a hundred thousand pages of a long trace.
         """
         check_whole(TraceError, 0, 2**32 - 1, curve_points=curve_points)
+        if sample is not None and not isinstance(sample, numbers.Real):
+            raise TraceError(f"`sample` is {sample!r}: it is a number")
         if sample is not None and not 0 < sample <= 1:
             raise TraceError(f"`sample` is {sample}: a rate is a number above 0 and at most 1")
         text, sections = self._requests.profile(curve_points, sample)

@@ -153,6 +153,47 @@ def test_each_kind_of_error_has_a_class(trace: bimetal.Trace, tmp_path: Path) ->
         assert type(pickle.loads(pickle.dumps(raised.value))) is type(raised.value)
 
 
+STUDY: dict[str, Any] = {"traces": [{"limit": 100}], "grids": [{"scheme": "pagemap"}]}
+
+
+@pytest.mark.parametrize(
+    ("work", "kind", "message"),
+    [
+        (lambda t: bimetal.Trace.open("x", format=wrong_type(5)), "TraceError", "`format` is 5: it is a text"),
+        (lambda t: bimetal.Trace.open("x", columns=wrong_type({"a": 1})), "TraceError", "`columns` is {'a': 1}"),
+        (lambda t: bimetal.Trace.open("x", volumes=wrong_type(5)), "TraceError", "`volumes` is 5: it is a list"),
+        (lambda t: bimetal.Trace.from_frame({}, wrong_type(5)), "TraceError", "`columns` is 5: it is a text"),
+        (lambda t: bimetal.Trace.from_frame({}, time_unit=wrong_type(5)), "TraceError", "`time_unit` is 5"),
+        (lambda t: bimetal.Trace.generate(wrong_type(5)), "WorkloadError", "`workload` is 5: it is a text"),
+        (lambda t: bimetal.Trace.generate("zipf", set=wrong_type({1: 2})), "SettingError", "`set` has the name 1"),
+        (lambda t: t.profile(sample=wrong_type("x")), "TraceError", "`sample` is 'x': it is a number"),
+        (lambda t: bimetal.replay(t, "chang", set=wrong_type({1: 2})), "SettingError", "`set` has the name 1"),
+        (lambda t: bimetal.replay(t, "chang", arrivals=wrong_type(5)), "SettingError", "`arrivals` is 5: it is a text"),
+        (lambda t: bimetal.replay(t, "chang", fill=wrong_type(5)), "SettingError", "`fill` is 5: it is a text"),
+        (lambda t: bimetal.Device.preset(wrong_type(5)), "DeviceError", "`name` is 5: it is a text"),
+        (lambda t: bimetal.advise(t, life="1y", load=wrong_type(5)), "SettingError", "`load` is 5: it is a text"),
+        (lambda t: bimetal.advise(t, life="1y", chips=wrong_type([5])), "SettingError", "`chips` is 5: it is a text"),
+        (lambda t: bimetal.advise(t, life="1y", price=wrong_type([1])), "SettingError", "`price` is [1]; it is a map"),
+        (lambda t: bimetal.advise(t, life="1y", price=wrong_type({"tlc": "x"})), "SettingError", "`price` has 'tlc'"),
+        (lambda t: bimetal.paper(wrong_type(5)), "PaperError", "`name` is 5: it is a text"),
+        (lambda t: bimetal.paper("hyssd", on=[]), "SettingError", "`on` names no trace; hint: leave it out"),
+        (lambda t: bimetal.paper("hyssd", on=wrong_type(5)), "TraceError", "a path is of type `int`"),
+        (lambda t: bimetal.sweep(STUDY, jobs=0), "SettingError", "`jobs` is 0: it is at least 1"),
+        (lambda t: bimetal.sweep(STUDY, jobs=2**70), "SettingError", "`jobs` is 1180591620717411303424: it is at most"),
+        (lambda t: bimetal.sweep(STUDY, jobs=wrong_type("2")), "SettingError", "`jobs` is '2': it is a whole number"),
+        (lambda t: bimetal.sweep(STUDY, jobs=wrong_type(1.5)), "SettingError", "`jobs` is 1.5: it is a whole number"),
+        (lambda t: bimetal.sweep(STUDY, jobs=2, engine="dask"), "SettingError", "`jobs` is 2: a cluster runs"),
+        (lambda t: bimetal.sweep(wrong_type([])), "StudyError", "the study is of type `list`"),
+        (lambda t: bimetal.sweep(wrong_type(None)), "StudyError", "the study is of type `NoneType`"),
+        (lambda t: bimetal.sweep(""), "StudyError", "the study is an empty text"),
+    ],
+)
+def test_a_wrong_argument_is_named(work: Callable[[bimetal.Trace], object], kind: str, message: str) -> None:
+    with pytest.raises(bimetal.BimetalError, match="^" + re.escape(message)) as raised:
+        work(bimetal.Trace.sample(limit=100))
+    assert type(raised.value).__name__ == kind
+
+
 def test_what_to_know_is_a_warning(trace: bimetal.Trace) -> None:
     with pytest.warns(bimetal.BimetalWarning, match="overloaded"):
         found = bimetal.replay(trace, "pagemap", arrivals="trace:1000000")
