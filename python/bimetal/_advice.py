@@ -283,5 +283,5 @@ def _names(option: str, names: str | Sequence[str] | None) -> list[str]:
         raise SettingError(f"`{option}` names none; hint: leave it out for the usual ones")
     chosen = [names] if isinstance(names, str) else list(names or ())
     for name in chosen:
-        check_text(SettingError, **{option: name})
+        check_text(SettingError, or_none=False, **{option: name})
     return chosen

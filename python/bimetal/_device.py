@@ -42,7 +42,7 @@ class Device:
     @staticmethod
     def preset(name: str) -> Device:
         """Return a device of :func:`bimetal.devices`, such as ``"chang-c3"``."""
-        check_text(DeviceError, name=name)
+        check_text(DeviceError, or_none=False, name=name)
         return Device(_core.device_preset(name))
 
     @staticmethod
@@ -56,7 +56,7 @@ class Device:
     @staticmethod
     def from_toml(text: str) -> Device:
         """Read the text of a device file."""
-        check_text(DeviceError, text=text)
+        check_text(DeviceError, or_none=False, text=text)
         return Device(_core.device_file(text))
 
     @staticmethod

@@ -125,8 +125,8 @@ def check_whole(kind: type[BimetalError], least: int, most: int = 2**64 - 1, **v
             raise kind(f"`{name}` is {number}: it is at most {most}")
 
 
-def check_text(kind: type[BimetalError], **values: Any) -> None:
-    """Refuse a named value that is no text; ``None`` is accepted."""
+def check_text(kind: type[BimetalError], *, or_none: bool = True, **values: Any) -> None:
+    """Refuse a named value that is no text, and ``None`` unless it is allowed."""
     for name, value in values.items():
-        if value is not None and not isinstance(value, str):
+        if not isinstance(value, str) and not (or_none and value is None):
             raise kind(f"`{name}` is {value!r}: it is a text")

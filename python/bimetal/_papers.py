@@ -123,7 +123,7 @@ def paper(
     names = [figures] if isinstance(figures, str) else list(figures)
     check_text(PaperError, name=name)
     for figure in names:
-        check_text(PaperError, figures=figure)
+        check_text(PaperError, or_none=False, figures=figure)
     title = "The papers" if name is None else f"Paper {name}"
     settings = settings_text(set)
     if on is not None:

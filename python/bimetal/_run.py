@@ -203,7 +203,8 @@ def _settings(settings: Settings | None, seed: int | None) -> dict[str, str]:
 def _plan(arrivals: str | None, repeat: int, measure: int | None, fill: Fill, intervals: int) -> _Plan:
     check_whole(SettingError, 1, 2**32 - 1, repeat=repeat, measure=measure)
     check_whole(SettingError, 0, 100_000, intervals=intervals)
-    check_text(SettingError, arrivals=arrivals, fill=fill)
+    check_text(SettingError, arrivals=arrivals)
+    check_text(SettingError, or_none=False, fill=fill)
     measured = repeat if measure is None else measure
     if measured > repeat:
         raise SettingError(f"`measure` is {measured}, more than the {repeat} passes of `repeat`")

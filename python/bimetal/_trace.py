@@ -152,7 +152,7 @@ class Trace:
     @staticmethod
     def generate(workload: str, *, set: Settings | None = None, seed: int = 1) -> Trace:
         """Generate a workload of :func:`bimetal.workloads`; ``set`` changes its parameters."""
-        check_text(WorkloadError, workload=workload)
+        check_text(WorkloadError, or_none=False, workload=workload)
         check_whole(SettingError, 0, seed=seed)
         core = _core.Trace.generate(workload, settings_text(set), seed)
         options = {"set": dict(set or {}) or None, "seed": None if seed == 1 else seed}
@@ -187,7 +187,7 @@ class Trace:
         is the placement handle, up to 255, if requests have one. Numbers are integers of any width. An invalid value is
         an error that names its row, counted from 0. Rows that are out of time order are sorted.
         """
-        check_text(TraceError, name=name)
+        check_text(TraceError, or_none=False, name=name)
         given = {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
         times, ops, first, counts = (_column(column, values) for column, values in given.items())
         handles = None if handle is None else _column("handle", handle)
@@ -218,7 +218,8 @@ class Trace:
         """
         if not isinstance(columns, Mapping):
             check_text(TraceError, columns=columns)
-        check_text(TraceError, time_unit=time_unit, name=name)
+        check_text(TraceError, time_unit=time_unit)
+        check_text(TraceError, or_none=False, name=name)
         frame = _columnar(frame)
         if isinstance(columns, str) or (columns is None and not _has_own_names(frame)) or time_unit is not None:
             return _from_named(frame, columns, time_unit, name)

@@ -170,6 +170,7 @@ STUDY: dict[str, Any] = {"traces": [{"limit": 100}], "grids": [{"scheme": "pagem
         (lambda t: bimetal.replay(t, "chang", set=wrong_type({1: 2})), "SettingError", "`set` has the name 1"),
         (lambda t: bimetal.replay(t, "chang", arrivals=wrong_type(5)), "SettingError", "`arrivals` is 5: it is a text"),
         (lambda t: bimetal.replay(t, "chang", fill=wrong_type(5)), "SettingError", "`fill` is 5: it is a text"),
+        (lambda t: bimetal.replay(t, "chang", fill=wrong_type(None)), "SettingError", "`fill` is None: it is a text"),
         (lambda t: bimetal.Device.preset(wrong_type(5)), "DeviceError", "`name` is 5: it is a text"),
         (lambda t: bimetal.advise(t, life="1y", load=wrong_type(5)), "SettingError", "`load` is 5: it is a text"),
         (lambda t: bimetal.advise(t, life="1y", chips=wrong_type([5])), "SettingError", "`chips` is 5: it is a text"),
@@ -186,6 +187,7 @@ STUDY: dict[str, Any] = {"traces": [{"limit": 100}], "grids": [{"scheme": "pagem
         (lambda t: bimetal.sweep(wrong_type([])), "StudyError", "the study is of type `list`"),
         (lambda t: bimetal.sweep(wrong_type(None)), "StudyError", "the study is of type `NoneType`"),
         (lambda t: bimetal.sweep(""), "StudyError", "the study is an empty text"),
+        (lambda t: bimetal.sweep(STUDY).front("zz"), "SettingError", "there is no goal `zz`; there are: cost, mean"),
     ],
 )
 def test_a_wrong_argument_is_named(work: Callable[[bimetal.Trace], object], kind: str, message: str) -> None:

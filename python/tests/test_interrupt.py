@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,35 @@ def test_an_interrupt_ends_work_soon(work: str, large: bimetal.Trace) -> None:
     assert threads() <= before
     # On an idle machine the signal is noticed within 50 ms and handled some ms later. The whole work would take hours.
     assert took < SOON_S, f"{took:.2f} s"
+
+
+@pytest.mark.parametrize("work", ["compare", "paper", "paper on", "sweep", "advice"])
+def test_an_interrupt_ends_a_progress_function(work: str) -> None:
+    calls: list[int] = []
+
+    def waits(done: int, _of: int) -> None:
+        calls.append(done)
+        while True:
+            pass
+
+    trace = bimetal.Trace.generate("zipf", set={"requests": 200, "span": "1MiB"})
+    point = {"traces": [{"limit": 100}], "grids": [{"scheme": "pagemap"}]}
+    few: dict[str, Any] = {"mean": "1s", "chips": "tlc-3d-2021", "schemes": "pagemap", "simulations": 1}
+    jobs: dict[str, Callable[[], object]] = {
+        "compare": lambda: bimetal.compare(trace, ["pagemap", "chang"], jobs=2, progress=waits),
+        "paper": lambda: bimetal.paper("chang", "fig8", quick=True, progress=waits),
+        "paper on": lambda: bimetal.paper("hyssd", on=trace, progress=waits),
+        "sweep": lambda: bimetal.sweep(point, progress=waits),
+        "advice": lambda: bimetal.advise(trace, progress=waits, **few),
+    }
+    begun = time.monotonic()
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        jobs[work]()
+    timer.join()
+    assert time.monotonic() - begun < SOON_S
+    assert 1 <= len(calls) <= (os.cpu_count() or 1), "it is not called again"
 
 
 def test_other_threads_run_while_a_replay_does(large: bimetal.Trace) -> None:

@@ -339,6 +339,16 @@ class OtherFigures(Greedy):  # type: ignore[misc, valid-type]
         return {f"figure{self.calls}": 1.0}
 
 
+class UsesMedia(Keeps):
+    """A scheme whose figures use the media of an earlier call, and catch what is said of it."""
+
+    def figures(self) -> dict[str, float]:
+        if self.media is not None:
+            with contextlib.suppress(SchemeError):
+                self.media.erase(0)
+        return {"blocks": 1.0}
+
+
 class NoFigure(Greedy):  # type: ignore[misc, valid-type]
     def figures(self) -> dict[str, float]:
         return {"share": float("nan")}
@@ -363,6 +373,7 @@ class Idles(Greedy):  # type: ignore[misc, valid-type]
         (OldPage, r"the host asks for page \d+, and place \d+ .* holds (an old copy of it|page \d+|no page)"),
         (Keeps, r"`greedy`, in `figures`: the media are used outside of a call"),
         (OtherFigures, r"it told of figure2, and before of figure1"),
+        (UsesMedia, r"`greedy`, in `figures`: the media are used outside of a call of the scheme"),
         (NoFigure, r"`share` is nan"),
         (NoDevice, r"`greedy`, when it was made: ValueError: the moon is full"),
         (Idles, r"`greedy`, idle before request \d+: only `write` and `fill` program"),
@@ -377,6 +388,24 @@ def test_a_wrong_scheme_is_an_error(scheme: type[OwnScheme], message: str, trace
         bimetal.replay(trace, scheme, intervals=3, arrivals="trace:0.001", set=FULL, device=DEVICE)
     with pytest.raises(SchemeError, match=scheme.name or scheme.__name__):
         bimetal.check_scheme(scheme)
+
+
+def test_figures_may_change_while_they_are_read(trace: bimetal.Trace) -> None:
+    class Value:
+        def __init__(self, figures: dict[str, Any]) -> None:
+            self.figures = figures
+
+        def __float__(self) -> float:
+            self.figures.update(dict.fromkeys(map(str, range(1000)), 2.0))
+            return 1.0
+
+    class Changes(Greedy):  # type: ignore[misc, valid-type]
+        def figures(self) -> dict[str, Any]:
+            figures: dict[str, Any] = {}
+            figures |= {"a": Value(figures), "b": Value(figures)}
+            return figures
+
+    assert bimetal.replay(trace, Changes).result.metrics == {"a": 1.0, "b": 1.0}
 
 
 def test_the_cause_has_the_line_that_raised(trace: bimetal.Trace) -> None:
@@ -425,13 +454,36 @@ def loops(self: object, media: Media, page: int) -> None:
         pass
 
 
-@pytest.mark.parametrize("work", ["replay", "compare", "check", "busy"])
+class Constructs(Greedy):  # type: ignore[misc, valid-type]
+    """A scheme whose constructor does not end from a certain object on."""
+
+    made = 0
+    last = 0
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        Constructs.made += 1
+        while Constructs.made > self.last:
+            pass
+
+
+def constructs(objects: int) -> type[OwnScheme]:
+    Constructs.made = 0
+    return type("Constructs", (Constructs,), {"name": "constructs", "last": objects})
+
+
+@pytest.mark.parametrize(
+    "work", ["replay", "compare", "check", "busy", "first object", "second object", "check object"]
+)
 def test_an_interrupt_ends_a_scheme_that_loops(work: str, trace: bimetal.Trace) -> None:
     jobs: dict[str, Callable[[], object]] = {
         "replay": lambda: bimetal.replay(trace, broken(loops)),
         "compare": lambda: bimetal.compare(trace, ["pagemap", broken(loops), Greedy], jobs=3),
         "check": lambda: bimetal.check_scheme(broken(loops)),
         "busy": lambda: bimetal.replay(trace, Greedy, repeat=100_000),
+        "first object": lambda: bimetal.replay(trace, constructs(0)),
+        "second object": lambda: bimetal.compare(trace, ["pagemap", constructs(1)], jobs=2),
+        "check object": lambda: bimetal.check_scheme(constructs(3)),
     }
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()

@@ -21,10 +21,14 @@ impl<'a> Teller<'a> {
         Self { stop, tell, raised: Mutex::default() }
     }
 
-    /// Reports that `done` of `of` parts are done.
+    /// Reports that `done` of `of` parts are done, unless the work is to end.
     pub fn tell(&self, done: usize, of: usize) {
         if let Some(tell) = &self.tell
-            && let Err(error) = Python::attach(|py| tell.call1(py, (done, of)))
+            && self.flow().is_continue()
+            && let Err(error) = Python::attach(|py| {
+                let _caller = self.stop.enter(py)?;
+                tell.call1(py, (done, of))
+            })
         {
             self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         }

@@ -40,20 +40,17 @@ impl Stop {
         self.0.is_set.store(true, Ordering::Relaxed);
     }
 
-    /// A thread, by its number in Python, begins to call Python.
-    pub fn enter(&self, thread: u64) {
+    /// This thread begins to call Python, until the result is dropped.
+    ///
+    /// # Errors
+    /// Python does not tell the number of the thread.
+    pub fn enter(&self, py: Python<'_>) -> PyResult<Caller> {
+        let thread = py.import("threading")?.getattr("get_ident")?.call0()?.extract()?;
         self.callers().push(thread);
+        Ok(Caller { stop: self.clone(), thread })
     }
 
-    /// The thread no longer calls Python.
-    pub fn leave(&self, thread: u64) {
-        let mut callers = self.callers();
-        if let Some(at) = callers.iter().position(|&caller| caller == thread) {
-            callers.swap_remove(at);
-        }
-    }
-
-    /// Interrupts these threads in Python: the code of a scheme may never end.
+    /// Interrupts these threads in Python: the code of a scheme or of `progress` may never end.
     fn interrupt(&self, py: Python<'_>) {
         let callers = self.callers().clone();
         if callers.is_empty() {
@@ -67,6 +64,23 @@ impl Stop {
 
     fn callers(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
         self.0.callers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread that calls Python. Ctrl-C interrupts its Python code.
+#[derive(Debug)]
+pub struct Caller {
+    stop: Stop,
+    /// Its number in Python.
+    thread: u64,
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let mut callers = self.stop.callers();
+        if let Some(at) = callers.iter().position(|&caller| caller == self.thread) {
+            callers.swap_remove(at);
+        }
     }
 }
 

@@ -227,9 +227,9 @@ impl Rows {
     }
 
     /// The indices of rows that no row of the same trace beats in all of these goals, or by default in the usual ones.
-    fn front(&self, goals: Vec<String>) -> PyResult<Vec<usize>> {
+    fn front(&self, py: Python<'_>, goals: Vec<String>) -> PyResult<Vec<usize>> {
         let named = goals.iter().map(|name| name.parse()).collect::<Result<Vec<Goal>, String>>();
-        let named = named.map_err(PyValueError::new_err)?;
+        let named = named.map_err(|what| exception(py, "SettingError", &what))?;
         Ok(pareto::of_rows(&self.rows, if named.is_empty() { &pareto::USUAL } else { &named }))
     }
 

@@ -20,7 +20,7 @@ use super::media::{Media, Request};
 use super::perform::perform;
 use super::recorder::{Recorder, Step, Task};
 use crate::error::{exception, json};
-use crate::stop::Stop;
+use crate::stop::{Caller, Stop};
 
 /// Work with schemes in Python: one call of `compare` or of another function.
 #[derive(Debug, Default)]
@@ -67,8 +67,8 @@ pub struct Guest {
     media: Py<Media>,
     layout: Arc<Layout>,
     errand: Arc<Errand>,
-    /// The thread that calls it.
-    thread: u64,
+    /// The thread that calls it, as long as it exists.
+    _caller: Caller,
     /// Requests so far.
     served: u64,
     /// The names of its figures, once it has reported them.
@@ -85,25 +85,21 @@ impl Guest {
     pub fn new(class: &Py<PyAny>, title: String, shape: &Shape, errand: Arc<Errand>) -> Result<Self, String> {
         let layout = Arc::new(Layout::of(shape)?);
         let made = Python::attach(|py| {
-            Self::make(py, class, &layout, shape)
-                .map_err(|error| failure(py, &format!("{title}, when it was made"), Fault::Raised(error)))
+            // The constructor may never end, so it can be interrupted, too.
+            let caller = errand.stop.enter(py);
+            let made = caller.and_then(|caller| Ok((Self::make(py, class, &layout, shape)?, caller)));
+            made.map_err(|error| failure(py, &format!("{title}, when it was made"), Fault::Raised(error)))
         });
-        let (hooks, media, thread) = made.map_err(|error| {
+        let ((hooks, media), caller) = made.map_err(|error| {
             let what = error.to_string();
             errand.fail(error);
             what
         })?;
-        errand.stop.enter(thread);
         let (figures, steps, run) = (Mutex::new(None), Vec::new(), Vec::new());
-        Ok(Self { title, hooks, media, layout, errand, thread, served: 0, figures, steps, run })
+        Ok(Self { title, hooks, media, layout, errand, _caller: caller, served: 0, figures, steps, run })
     }
 
-    fn make(
-        py: Python<'_>,
-        class: &Py<PyAny>,
-        layout: &Arc<Layout>,
-        shape: &Shape,
-    ) -> PyResult<(Hooks, Py<Media>, u64)> {
+    fn make(py: Python<'_>, class: &Py<PyAny>, layout: &Arc<Layout>, shape: &Shape) -> PyResult<(Hooks, Py<Media>)> {
         let facts = json(&layout.facts(shape))?;
         let page_bytes = layout.division.page_sectors() * 512;
         let shape = (layout.pages, page_bytes, shape.seed, layout.stride, facts);
@@ -118,8 +114,7 @@ impl Guest {
             figures: hook("figures")?,
         };
         let media = Py::new(py, Media { recorder: Recorder::new(Arc::clone(layout)), request: None })?;
-        let thread = py.import("threading")?.getattr("get_ident")?.call0()?.extract()?;
-        Ok((hooks, media, thread))
+        Ok((hooks, media))
     }
 
     /// Calls a method for a task, and performs its operations.
@@ -173,6 +168,8 @@ impl Guest {
     fn told(&self, py: Python<'_>) -> Result<Vec<(&'static str, f64)>, Fault> {
         let told = self.hooks.figures.call0(py).map_err(Fault::Raised)?;
         let told = told.bind(py).cast::<PyDict>().map_err(|_| Fault::Broken("it returned no dict".into()))?;
+        // The conversion of a value to a number may run code of the scheme, which may change the dict.
+        let told: Vec<_> = told.iter().collect();
         let mut figures = Vec::with_capacity(told.len());
         for (name, value) in told {
             let name: String = name.extract().map_err(|_| Fault::Broken("a name is no text".into()))?;
@@ -181,6 +178,11 @@ impl Guest {
                 return Err(Fault::Broken(format!("`{name}` is {}", PyFloat::new(py, value))));
             }
             figures.push((interned(&name), value));
+        }
+        // The scheme may have kept the media of an earlier call, and have caught the exception.
+        let media = self.media.bind(py).try_borrow_mut();
+        if let Some(broken) = media.map_err(|error| Fault::Raised(error.into()))?.recorder.take_broken() {
+            return Err(Fault::Broken(broken));
         }
         let mut known = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
         let names: Vec<&'static str> = figures.iter().map(|&(name, _)| name).collect();
@@ -195,12 +197,6 @@ impl Guest {
                 Ok(figures)
             }
         }
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        self.errand.stop.leave(self.thread);
     }
 }
 

@@ -117,7 +117,7 @@ impl Recorder {
     /// A rule was broken during the call, or a required operation is missing.
     pub fn end(&mut self, steps: &mut Vec<Step>) -> Result<(), String> {
         let task = std::mem::replace(&mut self.task, Task::None);
-        if let Some(broken) = self.broken.take() {
+        if let Some(broken) = self.take_broken() {
             return Err(broken);
         }
         match task {
@@ -132,6 +132,11 @@ impl Recorder {
         steps.clear();
         std::mem::swap(steps, &mut self.steps);
         Ok(())
+    }
+
+    /// The first rule that was broken since the last call of this or of [`Self::end`].
+    pub fn take_broken(&mut self) -> Option<String> {
+        self.broken.take()
     }
 
     /// Programs the page that the host writes. Returns the place.
