@@ -185,9 +185,14 @@ impl Guest {
         self.vrings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes no more requests, and waits for those in flight. The rest stay in the guest's queues.
-    pub fn drain(&self) {
+    /// Takes no more requests. The rest stay in the guest's queues.
+    pub fn close(&self) {
         self.gates.iter().for_each(Gate::close);
+    }
+
+    /// Takes no more requests, and waits for those in flight.
+    pub fn drain(&self) {
+        self.close();
         self.gates.iter().for_each(Gate::wait);
     }
 
@@ -221,6 +226,10 @@ impl Guest {
         let (Some(vring), Some(lane)) = (vrings.get(index), self.lanes.get(thread)) else { return Ok(()) };
         let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
         let served = self.serve_queue((index, vring), thread, vrings, &mut lane);
+        // A queue may stop while its requests wait for this thread. Nobody else is told of them.
+        while let Some(job) = self.jobs.next_quick(lane.is_blocking) {
+            self.perform(&job, &mut lane);
+        }
         self.tell(&mut lane.untold);
         served
     }
@@ -245,16 +254,7 @@ impl Guest {
                     Taken::Malformed => {}
                     Taken::Nothing => match self.jobs.next_quick(lane.is_blocking) {
                         Some(job) => {
-                            let began = Instant::now();
-                            let done = self.execute(&job, &mut lane.buffer);
-                            let ended = Instant::now();
-                            lane.served = Some(ended);
-                            lane.is_blocking = was_blocked(ended - began, job.data_bytes());
-                            self.answer(&job, done, &mut lane.untold);
-                            let is_late = lane.untold.since.is_some_and(|since| ended - since >= UNTOLD);
-                            if lane.is_blocking || is_late {
-                                self.tell(&mut lane.untold);
-                            }
+                            self.perform(&job, lane);
                             requests += 1;
                             if requests % TURN_REQUESTS == 0 {
                                 (0..).zip(vrings).for_each(|(index, vring)| self.take_all(queue(index), vring));
@@ -273,6 +273,20 @@ impl Guest {
             if !vring.enable_notification()? {
                 return Ok(());
             }
+        }
+    }
+
+    /// Executes and answers a request as a queue thread.
+    fn perform(&self, job: &Job, lane: &mut Lane) {
+        let began = Instant::now();
+        let done = self.execute(job, &mut lane.buffer);
+        let ended = Instant::now();
+        lane.served = Some(ended);
+        lane.is_blocking = was_blocked(ended - began, job.data_bytes());
+        self.answer(job, done, &mut lane.untold);
+        let is_late = lane.untold.since.is_some_and(|since| ended - since >= UNTOLD);
+        if lane.is_blocking || is_late {
+            self.tell(&mut lane.untold);
         }
     }
 
