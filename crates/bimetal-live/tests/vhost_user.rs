@@ -21,10 +21,14 @@ use virtio_bindings::virtio_blk::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+fn described(device: Arc<dyn BlockDevice>, serial: [u8; SERIAL_BYTES], may_resume: bool) -> Device {
+    let (may_resume, is_cache_off) = (may_resume.into(), false.into());
+    Device { device, serial, poll: Duration::ZERO, is_paced: false, may_resume, is_cache_off }
+}
+
 fn serve(path: &Path, device: Arc<dyn BlockDevice>, may_resume: bool) -> Running {
     let serial = [b'7'; SERIAL_BYTES];
-    let device = Device { device, serial, poll: Duration::ZERO, is_paced: false, may_resume: may_resume.into() };
-    Server::bind(path, device, Arc::<Tally>::default()).unwrap().start().unwrap()
+    Server::bind(path, described(device, serial, may_resume), Arc::<Tally>::default()).unwrap().start().unwrap()
 }
 
 /// A virtual machine that makes one request at a time, of a sector.
@@ -188,14 +192,7 @@ fn a_socket_is_taken_from_nobody() {
     let (folder, path) = folder();
     let bind = |path: &Path| {
         let device = Arc::new(MemoryDevice::new(8));
-        let device = Device {
-            device,
-            serial: [0; SERIAL_BYTES],
-            poll: Duration::ZERO,
-            is_paced: false,
-            may_resume: true.into(),
-        };
-        Server::bind(path, device, Arc::default())
+        Server::bind(path, described(device, [0; SERIAL_BYTES], true), Arc::default())
     };
     let first = bind(&path).unwrap();
     assert!(matches!(bind(&path), Err(ListenError::InUse(_))));

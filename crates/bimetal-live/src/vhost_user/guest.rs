@@ -18,6 +18,7 @@ use super::config::{self, QUEUE_ENTRIES, QUEUES};
 use super::execute::{SERIAL_BYTES, Target, answer};
 use super::gate::Gate;
 use super::request::{Command, Refusal, Request, Segments, parse};
+use super::write_cache::WriteCache;
 use crate::block_device::BlockDevice;
 use crate::requests::{self, Buffer, Jobs, QUEUE_THREADS_MAX, was_blocked};
 use crate::store::Store;
@@ -48,13 +49,16 @@ pub struct Device {
     /// Whether a guest that used the device before this server started may continue. After a kill it may not: unflushed
     /// writes are lost, and the guest relies on them.
     pub may_resume: AtomicBool,
+    /// Whether the guest has turned its write cache off. A VMM that connects again does not repeat it.
+    pub is_cache_off: AtomicBool,
 }
 
 impl Device {
     /// The device of a store, or a layer over it.
     pub fn of(store: &Store, device: Arc<dyn BlockDevice>, poll: Duration, is_paced: bool) -> Self {
         let serial = serial_of(store.number());
-        Self { device, serial, poll, is_paced, may_resume: store.recovery().was_closed.into() }
+        let may_resume = store.recovery().was_closed.into();
+        Self { device, serial, poll, is_paced, may_resume, is_cache_off: false.into() }
     }
 }
 
@@ -79,7 +83,7 @@ pub struct Guest {
     /// All queues, once their threads have registered them.
     vrings: Mutex<Vec<Vring>>,
     begun: Condvar,
-    is_writeback: AtomicBool,
+    cache: WriteCache,
     is_trusted: OnceLock<bool>,
     connection: OnceLock<ShutdownHandle>,
 }
@@ -145,7 +149,7 @@ impl Guest {
             lanes: (0..threads).map(|_| Mutex::default()).collect(),
             vrings: Mutex::default(),
             begun: Condvar::new(),
-            is_writeback: AtomicBool::new(true),
+            cache: WriteCache::default(),
             is_trusted: OnceLock::new(),
             connection: OnceLock::new(),
         }
@@ -331,20 +335,27 @@ impl Guest {
         }
     }
 
-    /// Decides whether the guest may use the device. All queues of a driver that starts are at index 0. VMMs send the indices of all
+    /// Decides whether the guest may use the device, and how its cache begins. All queues of a driver that starts are at index 0. VMMs send the indices of all
     /// queues before they enable the first.
     fn judge(&self) -> bool {
         let is_new = self.queues().iter().all(|vring| vring.queue_next_avail() == 0);
         let is_trusted = self.target.may_resume.fetch_or(is_new, Ordering::SeqCst) || is_new;
-        if !is_trusted {
+        if is_trusted {
+            self.cache.begin(&self.target.is_cache_off, is_new);
+        } else {
             self.disconnect();
         }
         is_trusted
     }
 
+    /// Whether each write must be durable when it completes.
+    fn is_writethrough(&self) -> bool {
+        self.cache.is_writethrough(&self.target.is_cache_off)
+    }
+
     fn hand_out(&self, job: Job) {
         let is_quick = match &job.request.command {
-            Ok(Command::Block(command)) => command.is_quick(!self.is_writeback.load(Ordering::Relaxed)),
+            Ok(Command::Block(command)) => command.is_quick(self.is_writethrough()),
             Ok(Command::Identify { .. }) | Err(_) => true,
         };
         if is_quick && !self.target.is_paced {
@@ -356,8 +367,7 @@ impl Guest {
 
     fn execute(&self, job: &Job, buffer: &mut Buffer) -> Result<usize, Refusal> {
         let Device { device, serial, .. } = self.target.as_ref();
-        let writethrough = !self.is_writeback.load(Ordering::Relaxed);
-        let target = Target { device: device.as_ref(), serial, writethrough };
+        let target = Target { device: device.as_ref(), serial, writethrough: self.is_writethrough() };
         target.execute(&job.request, &job.memory, buffer)
     }
 
@@ -412,7 +422,7 @@ impl VhostUserBackend for Guest {
     }
 
     fn acked_features(&self, features: u64) {
-        self.is_writeback.store(config::has_flush(features), Ordering::Relaxed);
+        self.cache.negotiate(features);
     }
 
     fn protocol_features(&self) -> VhostUserProtocolFeatures {
@@ -425,20 +435,21 @@ impl VhostUserBackend for Guest {
 
     fn reset_device(&self) {
         self.gates.iter().for_each(Gate::wait);
-        self.is_writeback.store(true, Ordering::Relaxed);
+        self.cache.reset();
     }
 
     fn set_event_idx(&self, _: bool) {}
 
     fn get_config(&self, offset: u32, bytes: u32) -> Vec<u8> {
-        let writeback = self.is_writeback.load(Ordering::Relaxed);
+        let is_cache_read = (offset..offset.saturating_add(bytes)).contains(&config::WRITEBACK_AT);
+        let writeback = is_cache_read && self.cache.read(&self.target.is_cache_off);
         config::read(self.target.device.as_ref(), writeback, offset, bytes)
     }
 
     fn set_config(&self, offset: u32, bytes: &[u8]) -> io::Result<()> {
         match (offset, bytes) {
             (config::WRITEBACK_AT, &[writeback @ (0 | 1)]) => {
-                self.is_writeback.store(writeback == 1, Ordering::Relaxed);
+                self.cache.set(&self.target.is_cache_off, writeback == 1);
                 Ok(())
             }
             _ => Err(io::ErrorKind::InvalidInput.into()),

@@ -27,6 +27,7 @@ mod request;
 mod server;
 #[cfg(test)]
 mod tests;
+mod write_cache;
 
 pub use driver::Driver;
 pub use execute::SERIAL_BYTES;

@@ -16,6 +16,7 @@ use virtio_bindings::virtio_blk::*;
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 use vmm_sys_util::epoll::EventSet;
 
+use super::config::WRITEBACK_AT;
 use super::guest::{BEGIN_EVENT, Device, Guest, Memory};
 use super::request::{DATA_BYTES_MAX, SEGMENTS_MAX};
 use crate::MemoryDevice;
@@ -42,6 +43,17 @@ struct Descriptor {
     next: u16,
 }
 
+fn target(device: Arc<dyn BlockDevice>) -> Arc<Device> {
+    Arc::new(Device {
+        device,
+        serial: *b"serial-number-of-it\0",
+        poll: Duration::ZERO,
+        is_paced: false,
+        may_resume: true.into(),
+        is_cache_off: false.into(),
+    })
+}
+
 /// A guest with one queue, and its driver.
 struct Bed {
     guest: Arc<Guest>,
@@ -52,16 +64,13 @@ struct Bed {
 
 impl Bed {
     fn new(device: Arc<dyn BlockDevice>) -> Self {
+        Self::connected_to(&target(device))
+    }
+
+    fn connected_to(target: &Arc<Device>) -> Self {
         let memory = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), MEMORY_BYTES)]).unwrap();
         let shared = Memory::new(memory.clone());
-        let target = Device {
-            device,
-            serial: *b"serial-number-of-it\0",
-            poll: Duration::ZERO,
-            is_paced: false,
-            may_resume: true.into(),
-        };
-        let guest = Arc::new(Guest::new(Arc::new(target), shared.clone()));
+        let guest = Arc::new(Guest::new(Arc::clone(target), shared.clone()));
         let vring = VringMutex::new(shared, ENTRIES).unwrap();
         vring.set_queue_size(ENTRIES);
         vring.set_queue_info(TABLE, AVAILABLE, USED).unwrap();
@@ -332,31 +341,101 @@ impl BlockDevice for Slow {
     }
 }
 
+const FLUSHES: u64 = 1 << VIRTIO_BLK_F_FLUSH;
+
+fn turn_cache_off(guest: &Guest) {
+    guest.set_config(WRITEBACK_AT, &[0]).unwrap();
+    assert_eq!(guest.get_config(WRITEBACK_AT, 1), [0]);
+}
+
+/// Whether a write is durable when it completes.
+fn writes_through(mut bed: Bed, device: &Slow) -> bool {
+    bed.header(VIRTIO_BLK_T_OUT, 0);
+    bed.chain(&[(DATA, 16, 0), (BUFFER, 512, 0), (DATA + 16, 1, WRITE)]);
+    bed.serve();
+    let calls = std::mem::take(&mut *device.calls.lock().unwrap());
+    let [("write", fua)] = calls[..] else { panic!("{calls:?}") };
+    fua
+}
+
 /// If the guest has no flushes, or turns its cache off, writes are durable when they complete.
 #[test]
 fn who_does_not_flush_writes_through() {
     let fua = |prepare: &dyn Fn(&Guest)| {
         let device = Arc::new(Slow { flushes: Barrier::new(1), calls: Mutex::default() });
-        let mut bed = Bed::new(Arc::clone(&device) as _);
+        let bed = Bed::new(Arc::clone(&device) as _);
         prepare(&bed.guest);
-        bed.header(VIRTIO_BLK_T_OUT, 0);
-        bed.chain(&[(DATA, 16, 0), (BUFFER, 512, 0), (DATA + 16, 1, WRITE)]);
-        bed.serve();
-        let calls = device.calls.lock().unwrap().clone();
-        let [("write", fua)] = calls[..] else { panic!("{calls:?}") };
-        fua
+        writes_through(bed, &device)
     };
-    let flushes = 1 << VIRTIO_BLK_F_FLUSH;
-    assert!(!fua(&|guest| guest.acked_features(flushes)));
+    assert!(!fua(&|guest| guest.acked_features(FLUSHES)));
     assert!(fua(&|guest| guest.acked_features(0)));
     let off = |guest: &Guest| {
-        guest.acked_features(flushes);
-        guest.set_config(super::config::WRITEBACK_AT, &[0]).unwrap();
-        assert_eq!(guest.get_config(super::config::WRITEBACK_AT, 1), [0]);
+        guest.acked_features(FLUSHES);
+        turn_cache_off(guest);
         guest.set_config(0, &[0]).unwrap_err();
-        guest.set_config(super::config::WRITEBACK_AT, &[2]).unwrap_err();
+        guest.set_config(WRITEBACK_AT, &[2]).unwrap_err();
     };
     assert!(fua(&off));
+    let again = |guest: &Guest| {
+        off(guest);
+        guest.acked_features(FLUSHES);
+    };
+    assert!(fua(&again), "VMMs repeat the features at each start");
+    let on = |guest: &Guest| {
+        off(guest);
+        guest.set_config(WRITEBACK_AT, &[1]).unwrap();
+    };
+    assert!(!fua(&on));
+    // Firmware needs no flushes.
+    let next_driver = |guest: &Guest| {
+        guest.acked_features(0);
+        assert_eq!(guest.get_config(WRITEBACK_AT, 1), [0]);
+        guest.reset_device();
+        guest.acked_features(FLUSHES);
+        assert_eq!(guest.get_config(WRITEBACK_AT, 1), [1]);
+    };
+    assert!(!fua(&next_driver));
+    let after_reset = |guest: &Guest| {
+        off(guest);
+        guest.reset_device();
+        guest.acked_features(FLUSHES);
+    };
+    assert!(fua(&after_reset), "the VMM shows the mode that it knows to the next driver");
+}
+
+/// A VMM that connects again repeats nothing. One that reads the configuration has another guest, unless that has made requests.
+#[test]
+fn a_cache_that_was_turned_off_stays_off_until_there_is_another_guest() {
+    let device = Arc::new(Slow { flushes: Barrier::new(1), calls: Mutex::default() });
+    for (reads, taken, is_off) in [(false, 7, true), (true, 7, true), (false, 0, true), (true, 0, false)] {
+        let target = target(Arc::clone(&device) as _);
+        let first = Bed::connected_to(&target);
+        first.guest.acked_features(FLUSHES);
+        turn_cache_off(&first.guest);
+        let mut next = Bed::connected_to(&target);
+        if reads {
+            assert_eq!(next.guest.get_config(0, 60)[WRITEBACK_AT as usize], 1, "the guest is not known yet");
+        }
+        // Says nothing about the cache.
+        assert_eq!(next.guest.get_config(0, 8), SECTORS.to_le_bytes());
+        next.guest.acked_features(FLUSHES);
+        next.vring.set_queue_next_avail(taken);
+        next.offered = taken;
+        let guest = Arc::clone(&next.guest);
+        assert_eq!(writes_through(next, &device), is_off, "{reads} {taken}");
+        assert_eq!(guest.get_config(WRITEBACK_AT, 1), [u8::from(!is_off)]);
+    }
+}
+
+/// A driver may turn its cache off before its first request.
+#[test]
+fn another_guest_turns_its_cache_off_before_it_begins() {
+    let device = Arc::new(Slow { flushes: Barrier::new(1), calls: Mutex::default() });
+    let bed = Bed::new(Arc::clone(&device) as _);
+    assert_eq!(bed.guest.get_config(WRITEBACK_AT, 1), [1]);
+    bed.guest.acked_features(FLUSHES);
+    turn_cache_off(&bed.guest);
+    assert!(writes_through(bed, &device));
 }
 
 /// Two flushes, and a later read that ends before them. Both flushes wait for a worker, so one flush of the device is enough.
