@@ -11,7 +11,6 @@ pub mod wire;
 
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::block_device::{BlockDevice, Extent, IoError, Payload, SECTOR_BYTES};
@@ -33,7 +32,15 @@ pub trait Sink: Send {
     /// # Errors
     /// The backup ends.
     fn lose(&mut self, sector: u64, sectors: u64) -> io::Result<()>;
+
+    /// Makes calls fail at once, for other threads: one may be under way. A sink that is never slow needs nothing.
+    fn interrupter(&self) -> Interrupter {
+        Box::new(|| {})
+    }
 }
+
+/// Interrupts the calls of a [`Sink`].
+pub type Interrupter = Box<dyn Fn() + Send + Sync>;
 
 /// State of the chunks of a backup.
 #[derive(Debug)]
@@ -50,6 +57,7 @@ struct Chunks {
 struct Backup {
     source: Arc<dyn BlockDevice>,
     sink: Mutex<Box<dyn Sink>>,
+    interrupt: Interrupter,
     chunks: Mutex<Chunks>,
     changed: Condvar,
 }
@@ -58,11 +66,22 @@ impl Backup {
     fn new(source: Arc<dyn BlockDevice>, sink: Box<dyn Sink>) -> Self {
         let is_copied = vec![false; source.sectors().div_ceil(CHUNK_SECTORS) as usize];
         let chunks = Chunks { is_copied, underway: Vec::new(), is_over: false, failure: None };
-        Self { source, sink: Mutex::new(sink), chunks: Mutex::new(chunks), changed: Condvar::new() }
+        let interrupt = sink.interrupter();
+        Self { source, sink: Mutex::new(sink), interrupt, chunks: Mutex::new(chunks), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Chunks> {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies no further chunks. Nobody waits for the sink from now on.
+    fn end(&self, why: io::Error) {
+        let mut chunks = self.lock();
+        chunks.is_over = true;
+        chunks.failure.get_or_insert(why);
+        drop(chunks);
+        self.changed.notify_all();
+        (self.interrupt)();
     }
 
     /// Makes sure that a chunk is copied, unless the backup is over.
@@ -118,29 +137,62 @@ impl Backup {
     }
 }
 
+/// Why there is no backup any more.
+const STOPPING: &str = "the server is stopping";
+
 /// The backups of a device, one at a time.
 pub struct Backups {
     source: Arc<dyn BlockDevice>,
-    is_taken: AtomicBool,
+    place: Mutex<Place>,
     /// Changes of the device hold its read lock.
     current: RwLock<Option<Arc<Backup>>>,
+}
+
+/// Whether a backup can begin.
+enum Place {
+    Free,
+    Taken(Arc<Backup>),
+    /// The server stops.
+    Closed,
 }
 
 impl Backups {
     /// Backups of `source`, which may be changed through [`BackedUp`] only.
     pub fn new(source: Arc<dyn BlockDevice>) -> Self {
-        Self { source, is_taken: AtomicBool::new(false), current: RwLock::new(None) }
+        Self { source, place: Mutex::new(Place::Free), current: RwLock::new(None) }
     }
 
-    /// Begins a backup of the device as it is now, unless one is under way. It ends when it is dropped.
-    pub fn begin(&self, sink: Box<dyn Sink>) -> Option<Running<'_>> {
-        if self.is_taken.swap(true, Ordering::AcqRel) {
-            return None;
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a backup of the device as it is now. It ends when it is dropped.
+    ///
+    /// # Errors
+    /// Another backup is under way, or the server stops. The text says which.
+    pub fn begin(&self, sink: Box<dyn Sink>) -> Result<Running<'_>, &'static str> {
+        let mut place = self.place();
+        match *place {
+            Place::Free => {}
+            Place::Taken(_) => {
+                return Err("another backup of the store is under way; wait until that has ended");
+            }
+            Place::Closed => return Err(STOPPING),
         }
         let backup = Arc::new(Backup::new(Arc::clone(&self.source), sink));
+        *place = Place::Taken(Arc::clone(&backup));
+        drop(place);
         // Waits for changes that have begun.
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&backup));
-        Some(Running { backups: self, backup, next: 0 })
+        Ok(Running { backups: self, backup, next: 0 })
+    }
+
+    /// Ends the backup under way and permits no other one, because the server stops. Changes that wait for the backup go on. This waits
+    /// for nothing.
+    pub fn close(&self) {
+        if let Place::Taken(backup) = std::mem::replace(&mut *self.place(), Place::Closed) {
+            backup.end(io::Error::new(io::ErrorKind::Interrupted, STOPPING));
+        }
     }
 
     /// Performs a change of sectors, after their chunks were copied to the backup.
@@ -188,7 +240,10 @@ impl Drop for Running<'_> {
         self.backup.lock().is_over = true;
         self.backup.changed.notify_all();
         *self.backups.current.write().unwrap_or_else(PoisonError::into_inner) = None;
-        self.backups.is_taken.store(false, Ordering::Release);
+        let place = &mut *self.backups.place();
+        if matches!(place, Place::Taken(_)) {
+            *place = Place::Free;
+        }
     }
 }
 
@@ -260,7 +315,8 @@ impl BlockDevice for BackedUp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::mpsc::{Receiver, Sender, channel};
     use std::thread;
     use std::time::Duration;
 
@@ -356,7 +412,7 @@ mod tests {
         let used = BackedUp::new(Arc::clone(&memory) as _, Arc::clone(&backups));
         used.write(0, &vec![1; (SECTORS * 512) as usize], false).unwrap();
         let mut running = backups.begin(Box::new(Image::new(CHUNK_SECTORS + 1))).unwrap();
-        assert!(backups.begin(Box::new(Image::new(0))).is_none());
+        assert!(backups.begin(Box::new(Image::new(0))).is_err());
         assert!(running.step().unwrap().is_continue());
         used.write(3 * CHUNK_SECTORS, &[2; 512], false).unwrap();
         used.write(5 * CHUNK_SECTORS, &[2; 512], false).unwrap();
@@ -399,6 +455,53 @@ mod tests {
         });
         assert_eq!(tries.load(Ordering::Relaxed), 1);
         drop(running);
+    }
+
+    /// Says when it is asked to take data, and waits until it is interrupted.
+    struct Slow {
+        asked: Sender<()>,
+        ended: Receiver<()>,
+        end: Sender<()>,
+    }
+
+    impl Sink for Slow {
+        fn take(&mut self, _: u64, _: &[u8]) -> io::Result<()> {
+            self.asked.send(()).unwrap();
+            self.ended.recv().unwrap();
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn lose(&mut self, _: u64, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn interrupter(&self) -> Interrupter {
+            let end = self.end.clone();
+            Box::new(move || end.send(()).unwrap())
+        }
+    }
+
+    /// A trim of the whole device waits for a slow sink when the server stops.
+    #[test]
+    fn changes_do_not_wait_for_a_backup_once_the_server_stops() {
+        let (memory, backups) = device();
+        let used = BackedUp::new(Arc::clone(&memory) as _, Arc::clone(&backups));
+        used.write(0, &vec![1; (SECTORS * 512) as usize], false).unwrap();
+        let (asked, is_asked) = channel();
+        let (end, ended) = channel();
+        let mut running = backups.begin(Box::new(Slow { asked, ended, end })).unwrap();
+        thread::scope(|scope| {
+            let trimming = scope.spawn(|| used.trim(0, SECTORS, false).unwrap());
+            is_asked.recv().unwrap();
+            assert!(!trimming.is_finished());
+            backups.close();
+            trimming.join().unwrap();
+        });
+        assert!(is_asked.try_recv().is_err(), "no other chunk is copied");
+        assert!(content(&used).iter().all(|&byte| byte == 0));
+        assert_eq!(running.step().unwrap_err().to_string(), STOPPING);
+        drop(running);
+        assert_eq!(backups.begin(Box::new(Image::new(0))).err(), Some(STOPPING));
     }
 
     /// A number is written to one chunk, then to another, then with one request to the border between two.

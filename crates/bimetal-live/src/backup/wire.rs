@@ -32,8 +32,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bimetal_core::device::Device;
+use rustix::net::Shutdown;
 
-use super::{Backups, Sink};
+use super::{Backups, Interrupter, Running, Sink};
 use crate::block_device::{BlockDevice, SECTOR_BYTES};
 use crate::clients::Client;
 use crate::endpoint::{Awaited, connect};
@@ -69,28 +70,34 @@ fn record(kind: u32, sector: u64, sectors: u64) -> [u8; RECORD_BYTES] {
     bytes
 }
 
-/// Sends all parts to a client. Fails if the client does not take them in time.
-fn send(client: &Arc<Client>, parts: [&[u8]; 2]) -> io::Result<()> {
-    let mut socket = Timed::new(Arc::clone(client), Instant::now() + STALL, Duration::ZERO);
+/// Sends all parts to a client. Fails if the client does not take them within `patience`.
+fn send(client: &Arc<Client>, parts: [&[u8]; 2], patience: Duration) -> io::Result<()> {
+    let mut socket = Timed::new(Arc::clone(client), Instant::now() + patience, Duration::ZERO);
     parts.into_iter().try_for_each(|part| socket.write_all(part))
 }
 
 /// Sends the copied sectors to a client.
 struct Sending {
     client: Arc<Client>,
+    patience: Duration,
     sent: Arc<AtomicU64>,
 }
 
 impl Sink for Sending {
     fn take(&mut self, sector: u64, bytes: &[u8]) -> io::Result<()> {
         let sectors = bytes.len() as u64 / SECTOR_BYTES;
-        send(&self.client, [&record(DATA, sector, sectors), bytes])?;
+        send(&self.client, [&record(DATA, sector, sectors), bytes], self.patience)?;
         self.sent.fetch_add(sectors, Ordering::Relaxed);
         Ok(())
     }
 
     fn lose(&mut self, sector: u64, sectors: u64) -> io::Result<()> {
-        send(&self.client, [&record(LOST, sector, sectors), &[]])
+        send(&self.client, [&record(LOST, sector, sectors), &[]], self.patience)
+    }
+
+    fn interrupter(&self) -> Interrupter {
+        let client = Arc::clone(&self.client);
+        Box::new(move || client.shutdown(Shutdown::Both))
     }
 }
 
@@ -99,34 +106,54 @@ impl Sink for Sending {
 /// # Errors
 /// The client has gone, was too slow, or asked for something else; the store is being stopped.
 pub(crate) fn serve(client: &Arc<Client>, store: &Store, backups: &Backups) -> io::Result<()> {
+    serve_within(client, store, backups, STALL)
+}
+
+fn serve_within(client: &Arc<Client>, store: &Store, backups: &Backups, patience: Duration) -> io::Result<()> {
     expect(client, DESCRIBE, STALL)?;
     let text = toml::to_string(&store.resolved().device).map_err(io::Error::other)?;
     let mut head = [MAGIC, VERSION].map(u32::to_le_bytes).concat();
     let numbers = [store.sectors(), store.status().written_sectors, text.len() as u64];
     head.extend(numbers.map(u64::to_le_bytes).concat());
-    send(client, [&head, text.as_bytes()])?;
+    send(client, [&head, text.as_bytes()], patience)?;
     expect(client, BEGIN, PREPARATION)?;
     let sent = Arc::<AtomicU64>::default();
-    let sending = Sending { client: Arc::clone(client), sent: Arc::clone(&sent) };
-    let Some(mut running) = backups.begin(Box::new(sending)) else {
-        return refuse(client, "another backup of the store is under way; wait until that has ended");
+    let sending = Sending { client: Arc::clone(client), patience, sent: Arc::clone(&sent) };
+    let transferred = match backups.begin(Box::new(sending)) {
+        Ok(running) => transfer(client, running, &sent, patience),
+        Err(why) => return refuse(client, why, patience),
     };
+    transferred.inspect_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            tracing::info!("the client of a backup has gone; the backup is not complete");
+        }
+        io::ErrorKind::TimedOut => {
+            let reason = format!("its client took no data for {} s", patience.as_secs());
+            tracing::warn!(reason, "a backup was dropped");
+        }
+        _ => tracing::warn!(reason = %error, "a backup was dropped"),
+    })
+}
+
+fn transfer(client: &Arc<Client>, mut running: Running<'_>, sent: &AtomicU64, patience: Duration) -> io::Result<()> {
     loop {
         match running.step() {
             Ok(step) if step.is_continue() => {}
             Ok(_) => break,
+            // It takes no text either, and a record may be incomplete.
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
             Err(error) => {
-                refuse(client, &error.to_string()).ok();
+                refuse(client, &error.to_string(), patience).ok();
                 return Err(error);
             }
         }
     }
     drop(running);
-    send(client, [&record(END, sent.load(Ordering::Relaxed), 0), &[]])
+    send(client, [&record(END, sent.load(Ordering::Relaxed), 0), &[]], patience)
 }
 
-fn refuse(client: &Arc<Client>, why: &str) -> io::Result<()> {
-    send(client, [&record(REFUSED, 0, why.len() as u64), why.as_bytes()])
+fn refuse(client: &Arc<Client>, why: &str, patience: Duration) -> io::Result<()> {
+    send(client, [&record(REFUSED, 0, why.len() as u64), why.as_bytes()], patience)
 }
 
 fn expect(client: &Arc<Client>, line: &[u8], patience: Duration) -> io::Result<()> {
@@ -217,7 +244,10 @@ impl Source for Served {
 
     fn read_all(&mut self, take: Take<'_>) -> Result<Read, StoreError> {
         let ended = |error: io::Error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => io::Error::other("it has ended, and the backup with it"),
+            io::ErrorKind::UnexpectedEof => io::Error::other(format!(
+                "it has ended the backup: it was stopped, or it dropped the backup because no data were taken for {} s",
+                STALL.as_secs()
+            )),
             _ => error,
         };
         self.receive(take).map_err(ended).in_file("the server")
@@ -227,9 +257,11 @@ impl Source for Served {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc::channel;
     use std::thread;
 
     use bimetal_core::scheme::SCHEMES;
+    use rustix::net::sockopt::set_socket_send_buffer_size;
 
     use crate::backup::{BackedUp, CHUNK_SECTORS};
     use crate::store::backing::Storage;
@@ -298,8 +330,8 @@ mod tests {
             let serving = thread::spawn(move || serve(&client(one), &store, &backups));
             (Served::over(other, SILENCE).unwrap(), serving)
         };
-        let running =
-            backups.begin(Box::new(Sending { client: client(UnixStream::pair().unwrap().0), sent: Arc::default() }));
+        let sending = Sending { client: client(UnixStream::pair().unwrap().0), patience: STALL, sent: Arc::default() };
+        let running = backups.begin(Box::new(sending));
         let (mut second, serving) = ask();
         let refusal = runs(&mut second).unwrap_err().to_string();
         assert!(refusal.contains("`the server`: another backup"), "{refusal}");
@@ -318,6 +350,46 @@ mod tests {
         let refusal = runs(&mut last).unwrap_err().to_string();
         assert!(refusal.contains("closed") || refusal.contains("stopped"), "{refusal}");
         serving.join().unwrap().unwrap_err();
+    }
+
+    /// A backup whose client stalls after the first of two records: what the client learns, and the result of the server.
+    fn stalled(patience: Duration, meanwhile: impl FnOnce(&Backups)) -> (String, io::Error) {
+        let (_, store) = store();
+        store.write(0, &[1; 512 * SECTOR_BYTES as usize], true).unwrap();
+        let backups = Backups::new(Arc::<Store>::clone(&store));
+        let (one, other) = UnixStream::pair().unwrap();
+        // Less than a record.
+        set_socket_send_buffer_size(&one, 4096).unwrap();
+        let (ends, ended) = channel();
+        let (mut meanwhile, mut result) = (Some(meanwhile), None);
+        thread::scope(|scope| {
+            let (store, backups) = (&store, &backups);
+            scope.spawn(move || ends.send(serve_within(&client(one), store, backups, patience)));
+            let mut served = Served::over(other, SILENCE).unwrap();
+            let read = served.read_all(&mut |_, _| {
+                meanwhile.take().unwrap()(backups);
+                result = Some(ended.recv().unwrap().unwrap_err());
+                Ok(())
+            });
+            (read.unwrap_err().to_string(), result.unwrap())
+        })
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_dropped_and_learns_why() {
+        let (told, ended) = stalled(Duration::from_millis(200), |_| {});
+        assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+        assert!(
+            told.contains("it was stopped, or it dropped the backup because no data were taken for 10 s"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_not_waited_for_when_the_server_stops() {
+        let (told, ended) = stalled(Duration::from_secs(3600), Backups::close);
+        assert_eq!(ended.to_string(), "the server is stopping");
+        assert!(told.contains("it was stopped, or"), "{told}");
     }
 
     #[test]

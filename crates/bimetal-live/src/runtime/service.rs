@@ -2,8 +2,10 @@
 
 use std::io;
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -65,6 +67,9 @@ pub struct Service {
     disk: Option<Disk>,
     server: Server,
     vhost_user: Option<vhost_user::Server>,
+    /// Stops the service, and becomes readable then.
+    stop: (Stop, OwnedFd),
+    backups: Arc<Backups>,
     uri: String,
     systemd: bool,
     sources: Sources,
@@ -114,7 +119,7 @@ impl Service {
             + usize::from(settings.vhost_user.is_some()) * vhost_user::OPEN_FILES;
         warnings.extend(limit_connections(&mut options, open_files)?);
         let sources = sources();
-        let device = for_clients(&store, pace, backups, meter);
+        let device = for_clients(&store, pace, Arc::clone(&backups), meter);
         // Before the sockets, so that a client that can connect finds the file and the disk, too.
         let mount = settings.fuse.map(|file| Mount::new(&file, Arc::clone(&device))).transpose()?;
         let disk = settings.ublk.map(|number| Disk::attach(number, Arc::clone(&device), pace.is_some())).transpose()?;
@@ -129,6 +134,7 @@ impl Service {
         let (server, folder) = socket::listen(directory, listen, offered, options)?;
         let server = server.counted_by(Arc::clone(&tally));
         let uri = socket::uri(&server.address(), &export, encrypted)?;
+        let stop = Stop::new()?;
         Ok(Self {
             store,
             mount,
@@ -136,6 +142,8 @@ impl Service {
             device,
             server,
             vhost_user,
+            stop,
+            backups,
             uri,
             systemd,
             sources,
@@ -179,7 +187,7 @@ impl Service {
 
     /// A handle that stops it, from any thread.
     pub fn stop(&self) -> Stop {
-        self.server.stop()
+        self.stop.0.clone()
     }
 
     /// Serves until it is stopped, then closes the store, so that the next opening has nothing to recover.
@@ -194,6 +202,8 @@ impl Service {
             disk,
             vhost_user,
             server,
+            stop: (stop, woken),
+            backups,
             systemd,
             sources,
             stats,
@@ -208,13 +218,20 @@ impl Service {
             if systemd {
                 systemd::tell_ready(&store.status());
             }
-            let served = server.run(device.as_ref());
+            let server_stop = server.stop();
+            let served = thread::scope(|scope| {
+                let end = || backups::end_at_stop(&stop, &woken, &backups, &server_stop);
+                thread::Builder::new().name("stop".into()).spawn_scoped(scope, end)?;
+                let served = server.run(device.as_ref());
+                // It may have failed by itself.
+                stop.stop();
+                served
+            });
             drop(guests);
             served
         });
         // The last writes of all front ends become durable when the store is closed.
         drop((mount, disk));
-        // Ends a backup that is under way.
         drop(backup);
         if systemd {
             systemd::tell_stopping();
@@ -309,7 +326,6 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::net::{UnixListener, UnixStream};
-    use std::thread;
 
     use bimetal_core::scheme::SCHEMES;
 
