@@ -335,8 +335,8 @@ impl Guest {
         }
     }
 
-    /// Decides whether the guest may use the device, and how its cache begins. All queues of a driver that starts are at index 0. VMMs send the indices of all
-    /// queues before they enable the first.
+    /// Decides whether the guest may use the device, and how its cache begins. All queues of a driver that starts are at
+    /// index 0. VMMs send the indices of all queues before they enable the first.
     fn judge(&self) -> bool {
         let is_new = self.queues().iter().all(|vring| vring.queue_next_avail() == 0);
         let is_trusted = self.target.may_resume.fetch_or(is_new, Ordering::SeqCst) || is_new;
