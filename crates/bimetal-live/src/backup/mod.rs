@@ -187,8 +187,8 @@ impl Backups {
         Ok(Running { backups: self, backup, next: 0 })
     }
 
-    /// Ends the backup under way and permits no other one, because the server stops. Changes that wait for the backup go on. This waits
-    /// for nothing.
+    /// Ends the backup under way and permits no other one, because the server stops. Changes that wait for the
+    /// backup go on. This waits for nothing.
     pub fn close(&self) {
         if let Place::Taken(backup) = std::mem::replace(&mut *self.place(), Place::Closed) {
             backup.end(io::Error::new(io::ErrorKind::Interrupted, STOPPING));

@@ -352,7 +352,7 @@ mod tests {
         serving.join().unwrap().unwrap_err();
     }
 
-    /// A backup whose client stalls after the first of two records: what the client learns, and the result of the server.
+    /// A backup whose client stalls after the first of two records: what the client learns, and the server's result.
     fn stalled(patience: Duration, meanwhile: impl FnOnce(&Backups)) -> (String, io::Error) {
         let (_, store) = store();
         store.write(0, &[1; 512 * SECTOR_BYTES as usize], true).unwrap();

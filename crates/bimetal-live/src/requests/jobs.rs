@@ -66,8 +66,8 @@ impl<J> Jobs<J> {
         self.wake(&waiting);
     }
 
-    /// Adds a job for any thread. This wakes nobody: the caller takes jobs by [`Jobs::next_quick`] until there is none, which wakes
-    /// workers if it needs them.
+    /// Adds a job for any thread. This wakes nobody: the caller takes jobs by [`Jobs::next_quick`] until there is none,
+    /// which wakes workers if it needs them.
     pub fn add_quick(&self, job: J) {
         self.lock().quick.push_back(job);
     }

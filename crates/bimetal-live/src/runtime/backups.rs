@@ -1,4 +1,5 @@
-//! The endpoint at which `bimetal copy` asks for a backup of a store that is served, and the end of a backup when the server stops.
+//! The endpoint at which `bimetal copy` asks for a backup of a store that is served, and the end of a backup when the
+//! server stops.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -31,8 +32,8 @@ pub(super) fn open(directory: &Path, store: &Arc<Store>, backups: &Arc<Backups>)
     )
 }
 
-/// Waits until a service is to stop, ends its backup, and stops its server. A server waits for its clients, and their changes for the
-/// backup, which may take any time.
+/// Waits until a service is to stop, ends its backup, and stops its server. A server waits for its clients, and their
+/// changes for the backup, which may take any time.
 pub(super) fn end_at_stop(service: &Stop, woken: &OwnedFd, backups: &Backups, server: &Stop) {
     while !service.wanted() {
         match poll(&mut [PollFd::new(woken, PollFlags::IN)], None) {

@@ -335,10 +335,14 @@ impl Guest {
         }
     }
 
-    /// Decides whether the guest may use the device, and how its cache begins. All queues of a driver that starts are at
-    /// index 0. VMMs send the indices of all queues before they enable the first.
+    /// Whether the driver starts, with all queues at index 0. VMMs send all indices before they enable the first queue.
+    fn is_new(&self) -> bool {
+        self.queues().iter().all(|vring| vring.queue_next_avail() == 0)
+    }
+
+    /// Decides whether the guest may use the device, and how its cache begins.
     fn judge(&self) -> bool {
-        let is_new = self.queues().iter().all(|vring| vring.queue_next_avail() == 0);
+        let is_new = self.is_new();
         let is_trusted = self.target.may_resume.fetch_or(is_new, Ordering::SeqCst) || is_new;
         if is_trusted {
             self.cache.begin(&self.target.is_cache_off, is_new);
@@ -442,7 +446,7 @@ impl VhostUserBackend for Guest {
 
     fn get_config(&self, offset: u32, bytes: u32) -> Vec<u8> {
         let is_cache_read = (offset..offset.saturating_add(bytes)).contains(&config::WRITEBACK_AT);
-        let writeback = is_cache_read && self.cache.read(&self.target.is_cache_off);
+        let writeback = is_cache_read && self.cache.read(&self.target.is_cache_off, self.is_new());
         config::read(self.target.device.as_ref(), writeback, offset, bytes)
     }
 

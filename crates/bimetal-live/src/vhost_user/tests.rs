@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod stopping;
+mod write_cache;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
@@ -16,7 +19,6 @@ use virtio_bindings::virtio_blk::*;
 use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 use vmm_sys_util::epoll::EventSet;
 
-use super::config::WRITEBACK_AT;
 use super::guest::{BEGIN_EVENT, Device, Guest, Memory};
 use super::request::{DATA_BYTES_MAX, SEGMENTS_MAX};
 use crate::MemoryDevice;
@@ -341,103 +343,6 @@ impl BlockDevice for Slow {
     }
 }
 
-const FLUSHES: u64 = 1 << VIRTIO_BLK_F_FLUSH;
-
-fn turn_cache_off(guest: &Guest) {
-    guest.set_config(WRITEBACK_AT, &[0]).unwrap();
-    assert_eq!(guest.get_config(WRITEBACK_AT, 1), [0]);
-}
-
-/// Whether a write is durable when it completes.
-fn writes_through(mut bed: Bed, device: &Slow) -> bool {
-    bed.header(VIRTIO_BLK_T_OUT, 0);
-    bed.chain(&[(DATA, 16, 0), (BUFFER, 512, 0), (DATA + 16, 1, WRITE)]);
-    bed.serve();
-    let calls = std::mem::take(&mut *device.calls.lock().unwrap());
-    let [("write", fua)] = calls[..] else { panic!("{calls:?}") };
-    fua
-}
-
-/// If the guest has no flushes, or turns its cache off, writes are durable when they complete.
-#[test]
-fn who_does_not_flush_writes_through() {
-    let fua = |prepare: &dyn Fn(&Guest)| {
-        let device = Arc::new(Slow { flushes: Barrier::new(1), calls: Mutex::default() });
-        let bed = Bed::new(Arc::clone(&device) as _);
-        prepare(&bed.guest);
-        writes_through(bed, &device)
-    };
-    assert!(!fua(&|guest| guest.acked_features(FLUSHES)));
-    assert!(fua(&|guest| guest.acked_features(0)));
-    let off = |guest: &Guest| {
-        guest.acked_features(FLUSHES);
-        turn_cache_off(guest);
-        guest.set_config(0, &[0]).unwrap_err();
-        guest.set_config(WRITEBACK_AT, &[2]).unwrap_err();
-    };
-    assert!(fua(&off));
-    let again = |guest: &Guest| {
-        off(guest);
-        guest.acked_features(FLUSHES);
-    };
-    assert!(fua(&again), "VMMs repeat the features at each start");
-    let on = |guest: &Guest| {
-        off(guest);
-        guest.set_config(WRITEBACK_AT, &[1]).unwrap();
-    };
-    assert!(!fua(&on));
-    // Firmware needs no flushes.
-    let next_driver = |guest: &Guest| {
-        guest.acked_features(0);
-        assert_eq!(guest.get_config(WRITEBACK_AT, 1), [0]);
-        guest.reset_device();
-        guest.acked_features(FLUSHES);
-        assert_eq!(guest.get_config(WRITEBACK_AT, 1), [1]);
-    };
-    assert!(!fua(&next_driver));
-    let after_reset = |guest: &Guest| {
-        off(guest);
-        guest.reset_device();
-        guest.acked_features(FLUSHES);
-    };
-    assert!(fua(&after_reset), "the VMM shows the mode that it knows to the next driver");
-}
-
-/// A VMM that connects again repeats nothing. One that reads the configuration has another guest, unless that has made requests.
-#[test]
-fn a_cache_that_was_turned_off_stays_off_until_there_is_another_guest() {
-    let device = Arc::new(Slow { flushes: Barrier::new(1), calls: Mutex::default() });
-    for (reads, taken, is_off) in [(false, 7, true), (true, 7, true), (false, 0, true), (true, 0, false)] {
-        let target = target(Arc::clone(&device) as _);
-        let first = Bed::connected_to(&target);
-        first.guest.acked_features(FLUSHES);
-        turn_cache_off(&first.guest);
-        let mut next = Bed::connected_to(&target);
-        if reads {
-            assert_eq!(next.guest.get_config(0, 60)[WRITEBACK_AT as usize], 1, "the guest is not known yet");
-        }
-        // Says nothing about the cache.
-        assert_eq!(next.guest.get_config(0, 8), SECTORS.to_le_bytes());
-        next.guest.acked_features(FLUSHES);
-        next.vring.set_queue_next_avail(taken);
-        next.offered = taken;
-        let guest = Arc::clone(&next.guest);
-        assert_eq!(writes_through(next, &device), is_off, "{reads} {taken}");
-        assert_eq!(guest.get_config(WRITEBACK_AT, 1), [u8::from(!is_off)]);
-    }
-}
-
-/// A driver may turn its cache off before its first request.
-#[test]
-fn another_guest_turns_its_cache_off_before_it_begins() {
-    let device = Arc::new(Slow { flushes: Barrier::new(1), calls: Mutex::default() });
-    let bed = Bed::new(Arc::clone(&device) as _);
-    assert_eq!(bed.guest.get_config(WRITEBACK_AT, 1), [1]);
-    bed.guest.acked_features(FLUSHES);
-    turn_cache_off(&bed.guest);
-    assert!(writes_through(bed, &device));
-}
-
 /// Two flushes, and a later read that ends before them. Both flushes wait for a worker, so one flush of the device is enough.
 #[test]
 fn a_flush_holds_nobody_up() {
@@ -463,62 +368,6 @@ fn a_flush_holds_nobody_up() {
     let used: BTreeMap<u32, u32> = bed.used().into_iter().collect();
     assert_eq!(used, BTreeMap::from([(0, 1), (4, 1), (8, 513)]));
     assert_eq!(*device.calls.lock().unwrap(), [("read", false), ("flush", false)]);
-}
-
-/// A device that does something during its first read.
-struct During(Mutex<Option<Box<dyn FnOnce() + Send>>>);
-
-impl BlockDevice for During {
-    fn sectors(&self) -> u64 {
-        SECTORS
-    }
-    fn read_only(&self) -> bool {
-        true
-    }
-    fn read(&self, _: u64, _: &mut [u8]) -> Result<(), IoError> {
-        let act = self.0.lock().unwrap().take();
-        act.into_iter().for_each(|act| act());
-        Ok(())
-    }
-    fn write(&self, _: u64, _: &[u8], _: bool) -> Result<(), IoError> {
-        Ok(())
-    }
-    fn trim(&self, _: u64, _: u64, _: bool) -> Result<(), IoError> {
-        Ok(())
-    }
-    fn zero(&self, _: u64, _: u64, _: bool) -> Result<(), IoError> {
-        Ok(())
-    }
-    fn flush(&self) -> Result<(), IoError> {
-        Ok(())
-    }
-    fn extents(&self, _: u64, _: u64, _: &mut dyn FnMut(u64, Extent) -> ControlFlow<()>) -> Result<(), IoError> {
-        Ok(())
-    }
-}
-
-/// Who stops a queue waits for the requests that were taken from it.
-#[test]
-fn requests_that_were_taken_are_answered_though_their_queue_stops() {
-    let is_disabled = |bed: &Bed| bed.vring.set_enabled(false);
-    let is_not_ready = |bed: &Bed| bed.vring.set_queue_ready(false);
-    let is_closed = |bed: &Bed| bed.guest.close();
-    let is_broken = |bed: &Bed| bed.vring.set_queue_info(TABLE, MEMORY_BYTES as u64, USED).unwrap();
-    for stop in [is_disabled, is_not_ready, is_closed, is_broken] {
-        let device = Arc::new(During(Mutex::default()));
-        let mut bed = Bed::new(Arc::clone(&device) as _);
-        bed.header(VIRTIO_BLK_T_IN, 0);
-        for head in [0, 4, 8] {
-            bed.describe(TABLE, head, Descriptor { at: DATA, bytes: 16, flags: NEXT, next: head + 1 });
-            bed.describe(TABLE, head + 1, Descriptor { at: BUFFER, bytes: 513, flags: WRITE, next: 0 });
-            bed.offer(head);
-        }
-        let (guest, vring, memory) = (Arc::clone(&bed.guest), bed.vring.clone(), bed.memory.clone());
-        *device.0.lock().unwrap() = Some(Box::new(move || stop(&Bed { guest, memory, vring, offered: 0 })));
-        bed.guest.handle_event(0, EventSet::IN, std::slice::from_ref(&bed.vring), 0).unwrap();
-        assert_eq!(bed.used(), [(0, 513), (4, 513), (8, 513)]);
-        bed.guest.drain();
-    }
 }
 
 /// A flush that arrives while another one is under way does not wait for it.

@@ -1,9 +1,9 @@
 //! The write cache that a connected guest sees: whether a write is durable only after a flush, or when it completes.
 //!
-//! A guest turns the cache off in the configuration space, and then sends no flushes. Its VMM repeats neither this choice
-//! when it connects again nor asks for the mode after a reset: QEMU remembers what the guest wrote, and shows it to the next
-//! driver. So the choice outlives connections and resets. Only a VMM that reads the configuration first has a guest that
-//! cannot rely on the choice of another one.
+//! A guest turns the cache off in the configuration space, and then sends no flushes. Its VMM does not repeat this
+//! choice when it connects again. It does not ask for the mode after a reset either: QEMU remembers what the guest
+//! wrote, and shows it to the next driver. So the choice outlives connections and resets. It ends with a new driver
+//! whose VMM has read the configuration in the same connection: that driver knows of no other choice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,9 +41,10 @@ impl WriteCache {
         self.has_flush.store(true, Ordering::Relaxed);
     }
 
-    /// The field `writeback` for a VMM that reads the configuration.
-    pub fn read(&self, is_off: &AtomicBool) -> bool {
-        if !self.is_open.load(Ordering::Relaxed) {
+    /// The field `writeback` for a VMM that reads the configuration. `is_new` says whether the driver has made no
+    /// request, as far as the indices of its queues are known.
+    pub fn read(&self, is_off: &AtomicBool, is_new: bool) -> bool {
+        if !is_new || !self.is_open.load(Ordering::Relaxed) {
             return !self.is_writethrough(is_off);
         }
         self.is_read.store(true, Ordering::Relaxed);
