@@ -59,10 +59,8 @@ impl Verdict {
             [flash, over_disk, ..] => (flash, Some(over_disk)),
             [] => return None,
         };
-        // In units of their group, so that ties do not depend on the other group.
-        let fastest = |group: &[&Entry]| fastest(group, &Scale::of(group.iter().copied()));
-        let over_disk = second.map(|group| fastest(group));
-        let fastest = fastest(first);
+        let over_disk = second.map(|group| fastest(group, &scale));
+        let fastest = fastest(first, &scale);
         let all: Vec<&Entry> = groups.iter().flatten().copied().collect();
         let cost = |entry: &Entry| Some(entry.report.key_figures.cost_usd);
         let cheapest = Best::of(&all, cost, |usd| format!("{} USD", dollars(usd)))?;
@@ -199,7 +197,10 @@ impl Best {
 }
 
 fn fastest(group: &[&Entry], scale: &Scale) -> Option<Best> {
-    let mut best = Best::of(group, Entry::mean_us, |us| scale.time(us))?;
+    // Equal in the unit of the group, so that ties do not depend on another group; shown in that of the table.
+    let of_group = Scale::of(group.iter().copied());
+    let mut best = Best::of(group, Entry::mean_us, |us| of_group.time(us))?;
+    best.figure = group.iter().filter_map(|entry| entry.mean_us()).min_by(f64::total_cmp).map(|us| scale.time(us));
     let spread = |entry: &&Entry| Some((entry.mean_us()?, entry.spread?));
     let slowest_of_best = (group.iter().filter_map(spread))
         .min_by(|(a, _), (b, _)| a.total_cmp(b))
