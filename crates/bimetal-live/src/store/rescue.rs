@@ -198,6 +198,9 @@ impl Search<'_> {
             self.image.set_len(sectors * SECTOR as u64).in_file(IMAGE)?;
         }
         self.rescued.sectors = self.newest.values().flatten().filter(|&&sequence| sequence > 0).count() as u64;
+        if self.rescued.sectors == 0 && known.store.is_none() {
+            self.miss(SUPERBLOCK, "cannot be read, and no data were found: files outside of the directory are unknown");
+        }
         Ok(())
     }
 
