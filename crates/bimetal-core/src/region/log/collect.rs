@@ -59,7 +59,7 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
     }
 
-    /// The same, until a die or the pool has `idle_blocks` erased blocks.
+    /// [`Self::collect`] on a die or in the pool, until that has `idle_blocks` erased blocks.
     pub(super) fn collect_while_idle<M: Media>(&mut self, media: &mut M, die: u32, budget_pages: u32) -> u32 {
         let mut copied = 0;
         while copied < budget_pages && self.erased(die) < self.idle_blocks {
