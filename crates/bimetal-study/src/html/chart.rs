@@ -3,6 +3,8 @@
 //! Names are listed on the left, so that they are readable on a phone. If lines join the points, the names stand side
 //! by side instead. The legend is above the diagram and takes no space from it.
 
+use std::io::{self, Read};
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -36,8 +38,15 @@ const NAME_CHARACTERS: usize = 18;
 const MARKED_POINTS: usize = 25;
 
 /// The library's script, as an element of the page.
-pub(super) fn library() -> String {
-    format!("<script>{}</script>", include_str!("plotly/plotly-basic.min.js"))
+///
+/// # Errors
+/// None, unless the program file is damaged.
+pub(super) fn library() -> io::Result<String> {
+    let mut script = String::from("<script>");
+    zstd::stream::read::Decoder::new(&include_bytes!("plotly/plotly-basic.min.js.zst")[..])?
+        .read_to_string(&mut script)?;
+    script.push_str("</script>");
+    Ok(script)
 }
 
 /// Whether names are on the left.
@@ -265,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_library_is_the_pinned_one_and_cannot_end_its_element() {
-        let script = library();
+        let script = library().unwrap();
         assert!(script.starts_with("<script>/**\n* plotly.js (basic - minified) v3.0.1\n"), "see `plotly/README.md`");
         assert!(script.contains("Licensed under the MIT license"));
         assert_eq!(script.matches("</script").count(), 1);

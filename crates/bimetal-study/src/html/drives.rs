@@ -191,7 +191,7 @@ mod tests {
         let drive = drive();
         let (fitted, predicted) = (Assessment::default(), Assessment::of(&drive.figures));
         let page = drives(&Predictions { bimetal: "0", drives: vec![drive], fitted, predicted }, "bimetal drives");
-        let own = page.replace(&super::super::chart::library(), "");
+        let own = page.replace(&super::super::chart::library().unwrap(), "");
         for text in [
             "<h2 id=\"section-1\">A &lt;b&gt; &amp; drive</h2>",
             "<td class=\"text\">✓ within 20 %</td><td class=\"text\">M</td><td>1,900</td><td>2,000</td><td>-5 %</td>",

@@ -156,14 +156,7 @@ impl Page {
         self.unfold();
         let contents = if self.sections.len() < CONTENTS_MIN { String::new() } else { contents(&self.sections) };
         let title = escape(&self.title);
-        let script = if self.plots > 0 {
-            let (plotly, own) = (chart::library(), include_str!("page.js"));
-            format!(
-                "<noscript><p>The plots need JavaScript; the tables have the same figures.</p></noscript>\n{plotly}\n<script>\n{own}</script>\n"
-            )
-        } else {
-            String::new()
-        };
+        let script = if self.plots > 0 { script_of_plots() } else { String::new() };
         let sift = if self.sifts { format!("<script>\n{}</script>\n", include_str!("sift.js")) } else { String::new() };
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -176,6 +169,20 @@ impl Page {
             self.head,
             self.body,
         )
+    }
+}
+
+/// The scripts that draw the plots.
+fn script_of_plots() -> String {
+    match chart::library() {
+        Ok(plotly) => format!(
+            "<noscript><p>The plots need JavaScript; the tables have the same figures.</p></noscript>\n{plotly}\n<script>\n{}</script>\n",
+            include_str!("page.js"),
+        ),
+        Err(error) => format!(
+            "<p>There are no plots, because the program file is damaged ({}); the tables have the same figures.</p>\n",
+            escape(&error.to_string()),
+        ),
     }
 }
 
