@@ -234,12 +234,23 @@ fn assert_read_without_scheme(storage: &Arc<CrashStorage>, left: Left, content: 
         Err(StoreError::NoMap { .. }) if !has_map => {}
         Err(error) => panic!("{stem} {left:?}: {error}"),
     }
-    let image = CrashStorage::new();
-    let file = image.open("image", Access::Create, false).unwrap();
-    let rescued = rescue(Arc::clone(storage) as Arc<dyn Storage>, &Parts::default(), file.as_ref()).unwrap();
-    assert!(!rescued.is_state && rescued.lost.is_empty(), "{stem} {left:?}: {rescued:?}");
-    let mut found = image.bytes("image");
-    found.resize(content.len(), 0);
+    let rescued = |storage: &Arc<CrashStorage>| {
+        let image = CrashStorage::new();
+        let file = image.open("image", Access::Create, false).unwrap();
+        let rescued = rescue(Arc::clone(storage) as Arc<dyn Storage>, &Parts::default(), file.as_ref()).unwrap();
+        assert!(rescued.lost.is_empty(), "{stem} {left:?}: {rescued:?}");
+        let mut found = image.bytes("image");
+        found.resize(content.len(), 0);
+        (rescued.is_state, found)
+    };
+    if has_map {
+        let (is_state, found) = rescued(storage);
+        assert!(is_state && found == content, "{stem} {left:?}");
+    }
+    let searched = Arc::new((**storage).clone());
+    searched.flip("map", 8);
+    let (is_state, found) = rescued(&searched);
+    assert!(!is_state, "{stem} {left:?}");
     let of_both = found.chunks(512).zip(content.chunks(512)).enumerate();
     for (sector, (found, written)) in of_both.filter(|(_, (_, written))| *written != [0; 512]) {
         assert!(found == written, "{stem} {left:?}: sector {sector}");

@@ -115,6 +115,7 @@ fn rescued(args: &CheckArgs, path: &Path) -> Result<(), Failure> {
     output::emit(&args.json, &json, || {
         let what = match refusal {
             None => "the state of the store".to_owned(),
+            Some(refusal) if *is_state => format!("the state of the store by its map, because {refusal}"),
             Some(refusal) => format!("the newest data found in {} sound pages, because {refusal}", thousands(pages.1)),
         };
         let unsearched = unsearched.iter().map(|reason| format!("  {reason}\n")).collect::<String>();

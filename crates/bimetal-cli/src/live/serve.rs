@@ -77,7 +77,11 @@ fn serve(
     }
     let uri = service.uri().to_owned();
     if args.run.is_none() {
-        output::print(&format!("{uri}\n"))?;
+        match output::print(&format!("{uri}\n")) {
+            // The device is served even if nobody reads its URI.
+            Err(Failure::ClosedPipe) => {}
+            printed => printed?,
+        }
     }
     let stop = service.stop();
     let mut variables = vec![("uri", OsString::from(&uri))];

@@ -18,6 +18,10 @@ fn an_image_of_a_rescue_has_the_size_of_the_device_and_needs_no_superblock() {
     bench.succeed(&["check", "s", "--rescue", "image"]);
     assert_eq!(fs::metadata(bench.path("image")).unwrap().len(), bytes);
     fs::remove_file(bench.path("s").join("journal")).unwrap();
+    let by_map = bench.run(&["check", "s", "--rescue", "mapped"]);
+    assert!(by_map.status == 0 && by_map.stdout.contains("the state of the store by its map"), "{}", by_map.stdout);
+    assert_eq!(fs::metadata(bench.path("mapped")).unwrap().len(), bytes);
+    fs::remove_file(bench.path("s").join("map")).unwrap();
     fails_to_rescue(&bench, &["check", "s", "--rescue", "searched"], &["`journal` is missing"]);
     assert_eq!(fs::metadata(bench.path("searched")).unwrap().len(), bytes);
     fs::write(bench.path("s").join("superblock"), [0; 4096]).unwrap();
@@ -25,6 +29,7 @@ fn an_image_of_a_rescue_has_the_size_of_the_device_and_needs_no_superblock() {
     fs::write(bench.path("s").join("journal"), [0; 4096]).unwrap();
     bench.succeed(&["check", "s", "--rescue", "without"]);
     fs::remove_file(bench.path("s").join("superblock")).unwrap();
+    bench.fail(&["check", "s"], 1, &["`superblock`: it is missing", "--rescue"]);
     bench.succeed(&["check", "s", "--rescue", "without-any"]);
     bench.fail(&["check", "nothing", "--rescue", "none"], 1, &["there is no store"]);
     assert!(!bench.path("none").exists(), "the next attempt can make it");
@@ -57,6 +62,12 @@ fn a_rescue_without_some_files_saves_all_that_the_others_have_and_says_so() {
     fs::remove_file(path("two", "region1.flash")).unwrap();
     fails_to_rescue(&bench, &["check", "two", "--rescue", "of-one-region"], &["`region1.flash` is missing"]);
     assert!(has_ones("of-one-region", 0) && has_ones("of-one-region", far));
+    // Regions whose files were swapped: their labels tell.
+    create(&bench, "swapped", "chang", &["--sparse"]);
+    write_in(&bench, "swapped", &[0, far]);
+    succeed(&bench, "cd swapped && mv region0.flash x && mv region1.flash region0.flash && mv x region1.flash");
+    bench.succeed(&["check", "swapped", "--rescue", "of-swapped"]);
+    assert!(has_ones("of-swapped", 0) && has_ones("of-swapped", far));
     // A damaged label: the superblock describes the region.
     create(&bench, "s", "pagemap", &["--sparse"]);
     write_in(&bench, "s", &[far]);
@@ -79,6 +90,14 @@ fn a_rescue_without_some_files_saves_all_that_the_others_have_and_says_so() {
         fails_to_rescue(&bench, &["check", "cache", "--rescue", "of-cache"], &[reason]);
         assert!(has_ones("of-cache", far), "{damage}");
     }
+    // A home disk whose cache is gone, and checksums up to the last written sector, which are not cut off.
+    create(&bench, "flashless", "opfcl", &["--sparse"]);
+    write_in(&bench, "flashless", &[far]);
+    succeed(&bench, "cp -r flashless headless && rm flashless/region0.flash && truncate -s 0 headless/superblock");
+    fails_to_rescue(&bench, &["check", "flashless", "--rescue", "of-disk"], &["`region0.flash` is missing"]);
+    assert_eq!(fs::metadata(bench.path("of-disk")).unwrap().len(), 16 << 20);
+    bench.succeed(&["check", "headless", "--rescue", "of-headless"]);
+    assert!(has_ones("of-headless", far));
     // Lost sectors of a store that opens are not silently zeros.
     create(&bench, "cut", "pagemap", &["--sparse"]);
     write_in(&bench, "cut", &[0]);

@@ -157,6 +157,8 @@ struct Reading {
     source: Box<dyn Source>,
     /// Lengths in a fresh object like the one that is being restored.
     fresh: Measured,
+    /// Error of the source: the format of the state passes none on.
+    failure: Option<String>,
 }
 
 thread_local! {
@@ -268,7 +270,9 @@ pub(super) fn read_words<W: Word>(
     is_as_fresh: impl FnOnce(usize, usize) -> bool,
 ) -> Result<Vec<W>, String> {
     WALK.with_borrow_mut(|walk| {
-        let Some(Walk::Read(Reading { source, fresh })) = walk else { return Err("there is no image to read".into()) };
+        let Some(Walk::Read(Reading { source, fresh, failure })) = walk else {
+            return Err("there is no image to read".into());
+        };
         // The length may be anything; memory is taken only for an accepted number of words.
         let is_right = fresh.lengths.pop_front().is_some_and(|fresh| is_as_fresh(length, fresh));
         if !is_right {
@@ -276,7 +280,7 @@ pub(super) fn read_words<W: Word>(
         }
         let mut words = vec![W::BLANK; length];
         for chunk in words.chunks_mut(CHUNK_WORDS) {
-            let bytes = source.next(chunk.len() * W::BYTES)?;
+            let bytes = source.next(chunk.len() * W::BYTES).inspect_err(|error| *failure = Some(error.clone()))?;
             if !bytes.is_empty() {
                 decode(bytes, chunk)?;
             }
@@ -397,11 +401,12 @@ pub fn read_image<T>(
     restore: impl FnOnce() -> Result<T, String>,
 ) -> Result<T, String> {
     let fresh = Measured { lengths: VecDeque::new(), has_all };
-    let walking = Walking::begin(Walk::Read(Reading { source, fresh }));
-    let restored = restore()?;
-    match walking.end() {
-        Some(Walk::Read(reading)) if !reading.source.is_at_end() => Err("more bytes follow its tables".into()),
-        _ => Ok(restored),
+    let walking = Walking::begin(Walk::Read(Reading { source, fresh, failure: None }));
+    let restored = restore();
+    match (restored, walking.end()) {
+        (Err(_), Some(Walk::Read(Reading { failure: Some(failure), .. }))) => Err(failure),
+        (Ok(_), Some(Walk::Read(reading))) if !reading.source.is_at_end() => Err("more bytes follow its tables".into()),
+        (restored, _) => restored,
     }
 }
 

@@ -76,6 +76,15 @@ pub trait Backing: Send + Sync {
     /// Some of the data may be lost, regardless of the result of a later sync. Such an error is never [`is_full`].
     fn sync(&self) -> io::Result<()>;
 
+    /// Drops copies of the file's data in memory that are not waiting to be written, so that later reads return the
+    /// data of the disk. After a failed sync the copies may have data that the disk does not have.
+    ///
+    /// # Errors
+    /// The copies may still exist.
+    fn drop_cached(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Releases space. The bytes then read as zeros or keep their values.
     ///
     /// # Errors

@@ -94,7 +94,10 @@ pub fn source(storage: &Arc<dyn Storage>, by_map: bool) -> Result<Opened, StoreE
             | StoreError::Device(_)
             | StoreError::Damaged { .. }
             | StoreError::Journal { .. }
-            | StoreError::Contradiction { .. }),
+            | StoreError::Contradiction { .. }
+            // Neither journal nor checkpoints are needed for the map.
+            | StoreError::Io { .. }
+            | StoreError::Foreign { .. }),
         ) => match Mapped::open(storage.as_ref()) {
             Ok(mapped) => Ok((Box::new(mapped), Some(error))),
             Err(StoreError::NoMap { what }) => Err(StoreError::Uncopied { refusal: error.to_string(), what }),

@@ -101,6 +101,13 @@ impl MemoryFile {
         });
     }
 
+    /// Loses the changes whose sync has failed, which are no longer waiting to be written.
+    fn drop_cached(&mut self) {
+        self.unsynced.retain(|unsynced| !unsynced.is_doubtful);
+        self.seen.clone_from(&self.durable);
+        self.unsynced.iter().for_each(|unsynced| apply(&mut self.seen, &unsynced.change));
+    }
+
     fn cut(&mut self, loss: Loss, state: &mut u64) {
         for Unsynced { change, .. } in self.unsynced.drain(..) {
             match (loss, &change) {
@@ -396,6 +403,13 @@ impl Backing for Handle {
         }
         file.unsynced.iter_mut().for_each(|unsynced| unsynced.is_doubtful = true);
         Err(ErrorKind::Other.into())
+    }
+
+    fn drop_cached(&self) -> io::Result<()> {
+        if let Some(file) = self.lock().files.get_mut(&self.name) {
+            file.drop_cached();
+        }
+        Ok(())
     }
 
     fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fcntl_lock, statx};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fadvise, fcntl_lock, statx};
 use rustix::io::Errno;
 
 use super::backing::{Access, Backing, Identity, Storage, collect, is_full, read_bounced};
@@ -252,6 +252,10 @@ impl Backing for OpenFile {
         // that passes.
         let synced = self.descriptions.sync(File::sync_data);
         synced.map_err(|error| if is_full(&error) { io::Error::other(error) } else { error })
+    }
+
+    fn drop_cached(&self) -> io::Result<()> {
+        Ok(fadvise(&self.file, 0, None, Advice::DontNeed)?)
     }
 
     fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {

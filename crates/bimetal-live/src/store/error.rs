@@ -23,6 +23,12 @@ pub enum StoreError {
     /// The directory holds no store.
     #[error("there is no store; make one with `bimetal create`")]
     Missing,
+    /// There are files of a store without its superblock.
+    #[error(
+        "`superblock`: it is missing, but other files of a store are there; hint: `bimetal check STORE --rescue IMAGE` saves the \
+         data"
+    )]
+    NoSuperblock,
     /// A rescue does not know the files of the store.
     #[error(
         "the superblock cannot be read, and no file of a region is in the directory; name the files with `--region` and `--disk`"
@@ -74,7 +80,7 @@ pub enum StoreError {
     /// The superblock is a copy, and files outside its directory may belong to the original.
     #[error(
         "the store was copied or moved to another file system, and `{file}` outside its directory may belong to the \
-         original; if the original is gone, open this one with `--moved`"
+         original; if the original is gone, run `bimetal serve STORE --moved` once"
     )]
     Copied {
         /// The first file outside.

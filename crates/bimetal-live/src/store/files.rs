@@ -9,7 +9,7 @@ use super::backing::{Access, Backing, File, Storage};
 use super::error::{InFile, StoreError};
 use super::label::{FileRole, Label};
 use super::limits::Limits;
-use super::names::{CHECKPOINTS, JOURNAL, MAP, SUMS};
+use super::names::{CHECKPOINTS, JOURNAL, MAP, SUMS, region_file};
 use super::superblock::{Contents, SUPERBLOCK, Superblock};
 use bimetal_core::device::Resolved;
 use bimetal_core::scheme;
@@ -69,7 +69,7 @@ impl Files {
             Ok(File::from(file))
         };
         if !storage.exists(SUPERBLOCK).in_file(SUPERBLOCK)? {
-            return Err(StoreError::Missing);
+            return Err(missing(storage));
         }
         let superblock_file = open(SUPERBLOCK, false).map_err(|error| match error {
             StoreError::FileInUse { .. } => StoreError::InUse,
@@ -115,6 +115,14 @@ impl Files {
         &self.labelled[self.labelled.len() - 1].file
     }
 
+    /// Drops what memory has of the labelled files and does not wait to be written: see [`Backing::drop_cached`].
+    ///
+    /// # Errors
+    /// Memory may still have it.
+    pub fn drop_cached(&self) -> Result<(), StoreError> {
+        self.labelled.iter().try_for_each(|Labelled { name, file, .. }| file.drop_cached().in_file(name))
+    }
+
     /// Writes the number of an opening to all labels, durably.
     ///
     /// # Errors
@@ -125,6 +133,12 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// The error of a directory without a superblock.
+pub fn missing(storage: &dyn Storage) -> StoreError {
+    let is_left = [JOURNAL, &region_file(0)].iter().any(|name| storage.exists(name).unwrap_or(false));
+    if is_left { StoreError::NoSuperblock } else { StoreError::Missing }
 }
 
 /// Opens the files of the checkpoints. Only the one in use has data. A missing other one is made again; a store that is

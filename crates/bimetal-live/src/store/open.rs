@@ -93,6 +93,11 @@ fn load_files(
     mut recovery: Recovery,
 ) -> Result<Opened, StoreError> {
     recovery.was_closed = superblock.power.is_off;
+    if !recovery.was_closed && !options.read_only {
+        // After a failed sync of the process before, memory may have batches and pages that the disk does not have.
+        // Later batches would be lost together with them.
+        files.drop_cached()?;
+    }
     let described = (superblock, contents, &resolved);
     let (mut engine, mut committer) =
         recovery.step("load checkpoint", |recovery| load_checkpoint(files, described, options, recovery))?;

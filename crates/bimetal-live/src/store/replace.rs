@@ -12,6 +12,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::backing::{Access, Storage};
 use super::error::{InFile, StoreError};
+use super::files;
 use super::names::{CHECKPOINTS, JOURNAL, MAP, SUMS};
 pub use super::superblock::SUPERBLOCK;
 use super::superblock::{Contents, Superblock};
@@ -22,7 +23,7 @@ use super::superblock::{Contents, Superblock};
 /// There is no complete store, or this program cannot parse its description.
 pub fn contents(storage: &dyn Storage) -> Result<Contents, StoreError> {
     if !storage.exists(SUPERBLOCK).in_file(SUPERBLOCK)? {
-        return Err(StoreError::Missing);
+        return Err(files::missing(storage));
     }
     let file = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
     Superblock::read(file.as_ref())?.contents.ok_or(StoreError::Unfinished)

@@ -16,11 +16,12 @@ use super::bytes::Buffer;
 use super::crc32c::crc32c;
 use super::device::Store;
 use super::error::{InFile, StoreError};
-use super::extract::read_range;
+use super::extract::{Read, read_range};
 use super::files::{self, OpenOptions};
 use super::frame::{Layout, SECTOR, SECTORS_MAX, Tag};
 use super::home_disk::{self, HomeDisk, SUM_BYTES};
 use super::label::{FileRole, Label};
+use super::map::Mapped;
 use super::names::{DISK, JOURNAL, SUMS, region_file};
 use super::record::{HEADER_BYTES, Header, Record};
 use super::region::FIRST_SLOT;
@@ -70,14 +71,30 @@ pub fn rescue(storage: Arc<dyn Storage>, parts: &Parts, image: &dyn Backing) -> 
         }
         Err(error @ (StoreError::InUse | StoreError::FileInUse { .. })) if parts.regions.is_empty() => Err(error),
         Err(error) => {
-            let known = Known::of(storage.as_ref());
             let rescued = Rescued { refusal: Some(error.to_string()), ..Rescued::default() };
+            if parts.regions.is_empty()
+                && parts.disk.is_none()
+                && let Some((sectors, lost)) = by_map(storage.as_ref(), image)?
+            {
+                return Ok(Rescued { is_state: true, sectors, lost, ..rescued });
+            }
+            let known = Known::of(storage.as_ref());
             let mut search =
                 Search { storage: storage.as_ref(), image, sectors: SECTORS_MAX, newest: BTreeMap::new(), rescued };
             search.run(&known, parts)?;
             Ok(search.rescued)
         }
     }
+}
+
+/// Reads a store by its map, which depends neither on checkpoints nor on the scheme and knows the trimmed sectors.
+/// Returns the number of sectors and the lost ones; `None` and an empty image if there is no map of the latest state.
+fn by_map(storage: &dyn Storage, image: &dyn Backing) -> Result<Option<Read>, StoreError> {
+    let Ok(mut mapped) = Mapped::open(storage) else { return Ok(None) };
+    let read = mapped.read_all(&mut |sector, bytes| image.write_at(sector * SECTOR as u64, bytes));
+    let bytes = if read.is_ok() { mapped.sectors() * SECTOR as u64 } else { 0 };
+    image.set_len(bytes).in_file(IMAGE)?;
+    Ok(read.ok())
 }
 
 /// The image, in errors.
@@ -147,7 +164,7 @@ impl Known {
         match parts.regions.is_empty() {
             false => Ok(parts),
             true if self.exists => Err(StoreError::Unnamed),
-            true => Err(StoreError::Missing),
+            true => Err(files::missing(storage)),
         }
     }
 }
@@ -183,7 +200,8 @@ impl Search<'_> {
             }
         }
         let seed = store.map(|store| crc32c(&store.to_le_bytes()));
-        let Some(seed) = seed.filter(|_| !regions.is_empty()) else {
+        // The home disk of a cache can be searched without its flash.
+        let Some(seed) = seed.filter(|_| !regions.is_empty() || parts.disk.is_some()) else {
             return Err(StoreError::Unsearchable { reasons: self.rescued.unsearched.join("; ") });
         };
         self.sectors = known.logical_sectors.unwrap_or(SECTORS_MAX);
@@ -222,7 +240,9 @@ impl Search<'_> {
         let file = self.open(name).map_err(reason)?;
         let label = Label::read(file.as_ref(), 0).ok().flatten();
         *store = store.or(label.map(|label| label.store));
-        match known.or(label.map(|label| label.part)) {
+        // Files may have been swapped: a sound label knows better than the name of its file.
+        let own = label.filter(|label| Some(label.store) == *store).map(|label| label.part);
+        match own.or(known) {
             Some(FileRole::Region { region, page_bytes, .. }) => {
                 Ok(RegionFile { name: name.to_owned(), file, number: region, layout: Layout::new(page_bytes) })
             }
@@ -263,12 +283,14 @@ impl Search<'_> {
             _ => disk_bytes.saturating_sub(label) / SECTOR as u64,
         };
         let in_files = [disk_bytes / SECTOR as u64, sums_bytes.saturating_sub(label) / SUM_BYTES as u64];
-        for (file, held) in [name, SUMS].into_iter().zip(in_files) {
-            if held < sectors {
-                self.miss(file, format_args!("is cut off after {held} of {sectors} sectors"));
-            }
+        if in_files[0] < sectors {
+            self.miss(name, format_args!("is cut off after {} of {sectors} sectors", in_files[0]));
         }
+        // The file of the checksums is only as long as sectors were written: it is cut off if data have no checksums.
         let end = in_files.into_iter().fold(sectors, u64::min);
+        if in_files[1] < sectors.min(in_files[0]) && has_data(disk.as_ref(), end..sectors.min(in_files[0])) {
+            self.miss(SUMS, format_args!("is cut off after {} of {sectors} sectors", in_files[1]));
+        }
         let mut disk = HomeDisk::new(disk.into(), sums.into(), seed);
         let mut unread = 0;
         for first in (0..end).step_by(DISK_RUN as usize) {
@@ -369,6 +391,16 @@ impl Search<'_> {
         }
         Ok(is_sound)
     }
+}
+
+/// Whether any of these sectors of the home disk has data, or cannot be read.
+fn has_data(disk: &dyn Backing, sectors: std::ops::Range<u64>) -> bool {
+    let mut bytes = Buffer::new(DISK_RUN as usize * SECTOR);
+    sectors.clone().step_by(DISK_RUN as usize).any(|first| {
+        bytes.resize((sectors.end - first).min(DISK_RUN) as usize * SECTOR);
+        let read = disk.read_at(first * SECTOR as u64, bytes.bytes_mut());
+        read.is_err() || bytes.bytes().iter().any(|&byte| byte != 0)
+    })
 }
 
 /// Why a file cannot be searched.

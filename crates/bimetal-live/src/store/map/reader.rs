@@ -9,6 +9,7 @@ use crate::store::backing::{Access, Backing, Storage};
 use crate::store::bytes::Buffer;
 use crate::store::error::{InFile, StoreError};
 use crate::store::extract::{Read, Take, lose};
+use crate::store::files;
 use crate::store::frame::{Layout, SECTOR, Tag};
 use crate::store::home_disk::HomeDisk;
 use crate::store::label::{FileRole, Label};
@@ -54,7 +55,7 @@ impl Mapped {
     /// There is no store, it is in use, a file does not belong to it, or it has no map of its latest state.
     pub fn open(storage: &dyn Storage) -> Result<Self, StoreError> {
         if !storage.exists(SUPERBLOCK).in_file(SUPERBLOCK)? {
-            return Err(StoreError::Missing);
+            return Err(files::missing(storage));
         }
         let superblock_file = open(storage, SUPERBLOCK).map_err(|error| match error {
             StoreError::FileInUse { .. } => StoreError::InUse,

@@ -74,6 +74,8 @@ impl FileMedia {
         let from = pages.len() * layout.label_bytes();
         labels.resize(labels.len().max(from + layout.label_bytes()), 0);
         let label = &mut labels[from..from + layout.label_bytes()];
+        // It may be that of a page of another region, with more sectors.
+        label.fill(0);
         let sectors = layout.page_sectors() as u32;
         for (sector, &tag) in self.arena.tags(first, sectors).iter().enumerate() {
             set_label_tag(label, sector, tag);

@@ -27,6 +27,8 @@ const LIMITS: Limits = Limits {
     held_bytes: 1 << 20,
 };
 const REQUESTS: u64 = 40;
+/// Requests after the store has been opened again.
+const REQUESTS_LATER: u64 = 4;
 /// Number of times that a file system runs full, and requests between two kills while it is full.
 const FULL_CYCLES: u64 = 4;
 const FULL_REQUESTS: u64 = 60;
@@ -169,7 +171,22 @@ fn fail_at(prepared: &Prepared, fault: Option<Fault>, at: u64, total: &mut Fault
     model.recovered(store.events())?;
     read_and_compare(&store, &model)?;
     total.readable += model.sectors();
+    lasts(&storage, store, model)?;
     Ok(happened)
+}
+
+/// Checks that data which become durable now do not depend on data that a failed sync has lost.
+fn lasts(storage: &Arc<CrashStorage>, store: Store, mut model: Model) -> Result<(), String> {
+    for number in 200..200 + REQUESTS_LATER {
+        request(&store, &mut model, number, LIMITS).map_err(|error| format!("a later request fails: {error}"))?;
+    }
+    store.flush().map_err(|error| format!("a later flush fails: {error}"))?;
+    model.flushed();
+    drop(store);
+    storage.restart(Loss::All, 0);
+    let store = open(storage, LIMITS).map_err(|error| format!("the store cannot be opened later: {error}"))?;
+    model.recovered(store.events())?;
+    read_and_compare(&store, &model)
 }
 
 /// Makes the file system of a sparse store run full at a random moment, kills and reopens the store meanwhile, and then
