@@ -107,7 +107,7 @@ impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
         match error {
             InputError::Trace(error) => error.into(),
-            InputError::NoFile => Self::usage(error),
+            InputError::NoFile | InputError::Device { .. } => Self::usage(error),
             _ => Self::failed(error),
         }
     }

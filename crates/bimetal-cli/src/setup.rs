@@ -26,6 +26,7 @@ pub fn reading(options: &TraceOptions) -> Options {
         columns: options.columns.clone(),
         objects: options.objects,
         limit: options.limit,
+        ..Options::default()
     }
 }
 

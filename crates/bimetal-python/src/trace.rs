@@ -104,6 +104,7 @@ impl Trace {
                 objects: objects.map(str::parse::<trace::Objects>).transpose()?,
                 action: action.map(str::parse::<Action>).transpose()?,
                 limit,
+                ..Options::default()
             })
         };
         let options = options().map_err(|error| error.raise(py))?;

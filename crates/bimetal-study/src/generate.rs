@@ -163,6 +163,7 @@ pub(crate) fn collected(name: &str, format: &'static str, requests: Vec<Request>
         read_bytes: bytes(Op::Read),
         write_bytes: bytes(Op::Write),
         origin_ns: 0,
+        action: None,
         warnings: Vec::new(),
         requests,
     }

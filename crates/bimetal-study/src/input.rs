@@ -4,6 +4,7 @@
 //! compressed streams. An archive that ends early or is damaged is an error, and no part of it is used.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::thread;
 
-use bimetal_core::trace::{self, Options, ReadError, Trace, TraceError};
+use bimetal_core::trace::{self, DeviceChoice, ErrorKind, Options, ReadError, Shared, Trace, TraceError};
 
 use crate::read_ahead::{Counted, ReadAhead};
 
@@ -54,6 +55,12 @@ pub enum InputError {
         compression: Compression,
         /// The error of the decompressor.
         source: io::Error,
+    },
+    /// None of several files has a chosen device.
+    #[error("no file has a device `{id}`; hint: without `--volumes` all devices are taken")]
+    Device {
+        /// The device's number.
+        id: u64,
     },
     /// The bytes cannot be decoded.
     #[error(transparent)]
@@ -134,6 +141,8 @@ pub fn open_with_progress(
     let total = sizes.iter().sum();
     let mut before = 0;
     let mut traces = Vec::with_capacity(paths.len());
+    let mut without = Vec::new();
+    let options = &Options { is_part: paths.len() > 1, ..options.clone() };
     for (path, size) in paths.iter().zip(sizes) {
         let stopped = Cell::new(false);
         let go_on = |done: u64| {
@@ -144,14 +153,46 @@ pub fn open_with_progress(
         if stopped.get() {
             return Err(InputError::Stopped);
         }
-        let mut trace = opened?;
         before += size;
+        let mut trace = match opened {
+            Err(InputError::Trace(error)) if paths.len() > 1 && is_without_requests(&error) => {
+                without.push(error);
+                continue;
+            }
+            opened => opened?,
+        };
         if let Some(name) = path.file_name().filter(|_| !is_standard_input(path)) {
             trace.name = name.to_string_lossy().into_owned();
         }
         traces.push(trace);
     }
-    Ok(trace::concat(traces)?)
+    if !without.is_empty() && !traces.first().is_some_and(is_part_of_recording) {
+        return Err(without.swap_remove(0).into());
+    }
+    check_devices(&traces, options)?;
+    let mut whole = trace::concat(traces)?;
+    whole.warnings.extend(without.iter().map(|error| format!("left out: {error}")));
+    Ok(whole)
+}
+
+/// Checks that each chosen device is in one of the files at least. With a limit they are not read to the end.
+fn check_devices(traces: &[Trace], options: &Options) -> Result<(), InputError> {
+    let (DeviceChoice::Only(ids), None) = (&options.devices, options.limit) else { return Ok(()) };
+    let known: BTreeSet<u64> = traces.iter().flat_map(|trace| &trace.devices).map(|device| device.id).collect();
+    match ids.iter().find(|id| !known.contains(id)) {
+        Some(&id) => Err(InputError::Device { id }),
+        None => Ok(()),
+    }
+}
+
+/// Whether the files of this format are hours or processors of one recording.
+fn is_part_of_recording(trace: &Trace) -> bool {
+    trace::format(trace.format).is_ok_and(|format| format.shared == Shared::ClockAndDevices)
+}
+
+/// Whether the file has no request, like that of an idle processor or hour, or none of a chosen device.
+fn is_without_requests(error: &TraceError) -> bool {
+    matches!(error.kind(), ErrorKind::Empty | ErrorKind::NoRequests | ErrorKind::Device)
 }
 
 pub(crate) fn is_standard_input(path: &Path) -> bool {
@@ -267,6 +308,32 @@ mod tests {
                 encoder.write_all(bytes).unwrap();
                 encoder.finish().unwrap()
             }
+        }
+    }
+
+    /// Opens several files of these texts.
+    fn open_texts(texts: &[&str], volumes: &[u64]) -> Result<Trace, InputError> {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> = (0..texts.len()).map(|number| folder.path().join(format!("{number}"))).collect();
+        paths.iter().zip(texts).for_each(|(path, text)| std::fs::write(path, text).unwrap());
+        let devices = if volumes.is_empty() { DeviceChoice::All } else { DeviceChoice::Only(volumes.to_vec()) };
+        open(&paths, &Options { devices, ..Options::default() })
+    }
+
+    #[test]
+    fn a_file_of_a_recording_may_lack_requests() {
+        let (both, one) = ("1538323200,0,8,0,5\n1538323201,8,8,1,6\n", "1538323202,0,8,0,5\n");
+        let chosen = open_texts(&[both, one], &[6]).unwrap();
+        assert_eq!((chosen.requests.len(), chosen.writes), (1, 1));
+        assert!(chosen.warnings[0].starts_with("left out: "), "{:?}", chosen.warnings);
+        assert_eq!(open_texts(&[both, one, ""], &[5, 6]).unwrap().requests.len(), 3);
+        for (texts, volumes, what) in [
+            (&[both, one][..], &[6, 7][..], "no file has a device `7`"),
+            (&[both, one], &[7], "the trace has no device `7`"),
+            (&[std::str::from_utf8(TEXT).unwrap(), ""], &[], "the file is empty"),
+        ] {
+            let error = open_texts(texts, volumes).unwrap_err();
+            assert!(error.to_string().contains(what), "{error}");
         }
     }
 

@@ -391,6 +391,7 @@ mod tests {
             read_bytes: 0,
             write_bytes: 0,
             origin_ns: 0,
+            action: None,
             warnings: Vec::new(),
             requests,
         };

@@ -141,6 +141,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         read_bytes: header.bytes[0],
         write_bytes: header.bytes[1],
         origin_ns: header.origin_ns,
+        action: None,
         warnings: Vec::new(),
     };
     match &input.options.devices {

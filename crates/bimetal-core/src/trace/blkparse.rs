@@ -42,7 +42,10 @@ fn row(line: &[u8]) -> Parsed<Option<(Action, Row)>> {
     fields.whole("sequence")?;
     let time_ns = fields.time("seconds", TimeUnit::Seconds)?;
     fields.whole("pid")?;
-    let letter = fields.next("action")?;
+    let mut letter = fields.next("action")?;
+    if letter.contains(&b',') {
+        letter = fields.next("action")?; // after the control group of a message
+    }
     if letter.is_empty() || letter.len() > 2 || !letter.iter().all(u8::is_ascii_alphabetic) {
         return Err(Fault::field(ErrorKind::Field, "action", "is no action of blktrace", letter));
     }
@@ -62,8 +65,9 @@ fn row(line: &[u8]) -> Parsed<Option<(Action, Row)>> {
     let offset = Fields::blanks(text).sectors("sector")?;
     match fields.next("+")? {
         b"+" => {}
-        // The completion of a flush has a sector and the error number.
-        [b'[', ..] => return Ok(None),
+        // The completion of a flush has a sector and the error number, with `-t` after its duration. A packet command has
+        // its bytes, and the command in parentheses.
+        [b'[' | b'(', ..] => return Ok(None),
         other => return Err(Fault::field(ErrorKind::Field, "+", "is another character", other)),
     }
     let bytes = fields.sectors("sectors")?;
@@ -101,9 +105,15 @@ fn is_summary(line: &[u8]) -> bool {
     line.starts_with(b"CPU") || line.starts_with(b"Total (")
 }
 
+/// Whether blkparse says with this line which files it reads: before the records, on the same output.
+fn is_notice(line: &[u8]) -> bool {
+    line.starts_with(b"Input file ") && line.ends_with(b" added")
+}
+
 fn probe(sample: &Sample<'_>) -> Likeness {
     let (mut good, mut all) = (0, 0);
-    for (_, line) in sample.lines().take_while(|(_, line)| !is_summary(line)) {
+    let lines = sample.lines().filter(|(_, line)| !is_notice(line));
+    for (_, line) in lines.take_while(|(_, line)| !is_summary(line)) {
         all += 1;
         good += usize::from(row(line).is_ok());
     }
@@ -114,7 +124,8 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let (mut steps, mut is_over) = (Steps::new(input), false);
     lines::each(input, "", |line| {
         is_over |= is_summary(line);
-        if is_over {
+        // Another recording may follow the summary.
+        if is_notice(line) || is_over && row(line).is_err() {
             return Ok(());
         }
         match row(line)? {
@@ -175,6 +186,18 @@ mod tests {
             let trace = decode_any("t", text.as_bytes(), &with(action)).unwrap();
             assert_eq!((trace.writes, trace.write_bytes), (1, bytes), "{action:?}");
         }
+    }
+
+    /// As blkparse 1.3.0 prints them: with `-t`, with control groups, to the standard output.
+    #[test]
+    fn lines_beside_requests_are_no_requests() {
+        let text = "Input file sda.blktrace.0 added\n\
+                    8,0 0 2 0.001 697 D R 36 (12 00 00 00 24 ..) [smartd]\n\
+                    8,0 0 3 0.002 0 C WFS 5754 (    1234) [0]\n\
+                    8,0 3 0 0.003 697 1,1  m   N bfq x\n";
+        let again = "8,0 3 9 1.0 697 Q W 8 + 8 [x]\n";
+        let trace = decode_any("t", [text, TEXT, again].concat().as_bytes(), &Options::default()).unwrap();
+        assert_eq!((trace.format, trace.requests.len(), trace.duration_ns()), ("blkparse", 3, 1_000_000_000));
     }
 
     #[test]

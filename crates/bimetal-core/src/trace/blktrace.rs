@@ -33,6 +33,8 @@ pub static FORMAT: Format = Format {
 const MAGIC: u32 = 0x6561_7400;
 const CATEGORY_SHIFT: u32 = 16;
 const CATEGORY_WRITE: u64 = 1 << 1;
+/// Packet commands, such as an inquiry: they have bytes, but no sector.
+const CATEGORY_PACKET: u64 = 1 << 9;
 const CATEGORY_NOTIFY: u64 = 1 << 10;
 const CATEGORY_DISCARD: u64 = 1 << 13;
 /// Flag in the low half of an action: the payload starts with the id of a control group.
@@ -158,7 +160,7 @@ fn request(record: &Record<'_>, layout: &Layout, op: Op) -> Result<Row, Box<Faul
 /// The step and operation of an action word, if it is a known step of a request.
 fn meaning(action: u64) -> Option<(Action, Op)> {
     let category = action >> CATEGORY_SHIFT;
-    if category & CATEGORY_NOTIFY != 0 {
+    if category & (CATEGORY_NOTIFY | CATEGORY_PACKET) != 0 {
         return None;
     }
     let step = match action & 0xffff & !ACTION_CGROUP {
@@ -248,6 +250,14 @@ mod tests {
                 assert_eq!(decode_any("t", &bytes, &options).unwrap().requests.len(), 1);
             }
         }
+    }
+
+    #[test]
+    fn packet_commands_are_no_requests() {
+        let packet = record(7, false, 4000, 0, 36, 7 | READ | CATEGORY_PACKET << CATEGORY_SHIFT, 8);
+        let options = Options { action: Some(Action::Issue), ..Options::default() };
+        let trace = decode_any("t", &[recording(7, false), packet].concat(), &options).unwrap();
+        assert_eq!((trace.requests.len(), trace.writes), (1, 1));
     }
 
     #[test]

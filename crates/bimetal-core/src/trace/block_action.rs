@@ -68,6 +68,8 @@ impl<'a> Steps<'a> {
                 used.letter()
             ));
         }
-        collector.finish(input)
+        let mut trace = collector.finish(input)?;
+        trace.action = Some(used);
+        Ok(trace)
     }
 }

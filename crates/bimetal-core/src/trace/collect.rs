@@ -42,7 +42,7 @@ struct Device {
 pub struct Collector<'a> {
     options: &'a Options,
     requests: Vec<Request>,
-    /// Index in `devices` of each request's device.
+    /// Index in `devices` of each request's device; empty with one device, as most traces have.
     device_of: Vec<u32>,
     devices: Vec<Device>,
     index: BTreeMap<u64, u32>,
@@ -69,7 +69,7 @@ impl<'a> Collector<'a> {
         Self {
             options,
             requests: Vec::with_capacity(expected),
-            device_of: Vec::with_capacity(expected),
+            device_of: Vec::new(),
             devices: Vec::new(),
             index: BTreeMap::new(),
             last_device: 0,
@@ -127,7 +127,9 @@ impl<'a> Collector<'a> {
         self.last_time = row.time_ns;
         self.first_time = self.first_time.min(row.time_ns);
         self.requests.push(Request { arrival_ns: row.time_ns, sector, sectors, op: row.op, handle });
-        self.device_of.push(slot as u32);
+        if self.devices.len() > 1 {
+            self.device_of.push(slot as u32);
+        }
         Ok(())
     }
 
@@ -143,6 +145,9 @@ impl<'a> Collector<'a> {
         let next = self.devices.len() as u32;
         let slot = *self.index.entry(id).or_insert(next);
         if slot == next {
+            if next == 1 {
+                self.device_of.resize(self.requests.len(), 0);
+            }
             self.devices.push(Device { id, taken: self.options.devices.takes(id), end_sector: 0, requests: 0 });
         }
         self.last_device = slot as usize;
@@ -196,6 +201,7 @@ impl<'a> Collector<'a> {
             read_bytes: self.bytes[Op::Read as usize],
             write_bytes: self.bytes[Op::Write as usize],
             origin_ns: self.first_time,
+            action: None,
             warnings: self.warnings,
         };
         plausible::check(&mut trace, input.format);
@@ -206,7 +212,11 @@ impl<'a> Collector<'a> {
         let DeviceChoice::Only(ids) = &self.options.devices else {
             return Ok(());
         };
-        let absent = ids.iter().find(|id| !self.index.is_empty() && !self.index.contains_key(id));
+        let is_absent = |id: &&u64| !self.index.is_empty() && !self.index.contains_key(*id);
+        if self.options.is_part && !ids.iter().all(|id| is_absent(&id)) {
+            return Ok(());
+        }
+        let absent = ids.iter().find(is_absent);
         absent.map_or(Ok(()), |id| {
             if self.is_full() {
                 self.warn(format!("device `{id}` has no request before `--limit` is reached"));
@@ -243,7 +253,9 @@ impl<'a> Collector<'a> {
         }
         for (request, &slot) in self.requests.iter_mut().zip(&self.device_of) {
             request.sector += bases[slot as usize];
-            request.arrival_ns -= self.first_time;
+        }
+        if self.first_time > 0 {
+            self.requests.iter_mut().for_each(|request| request.arrival_ns -= self.first_time);
         }
         Ok(devices)
     }

@@ -62,7 +62,7 @@ pub(super) fn allow(sample: &Sample<'_>, reading: Reading) -> bool {
     match reading {
         Reading::MillisecondsAndSectors => sectors && milliseconds,
         Reading::TicksAndSectors => sectors && !decimal,
-        Reading::MillisecondsAndBytes => bytes,
+        Reading::MillisecondsAndBytes => bytes && milliseconds,
     }
 }
 
@@ -140,6 +140,12 @@ mod tests {
         assert_eq!(name("11413000 0 657728 16 1\n11565000 1 31244784 64 1\n"), Ok("mqsim"));
         assert_eq!(name("0 0 280605840 2 1\n979 0 287641400 128 1\n"), Ok("mqsim"));
         assert_eq!(name("0.000 0 200626176 4096 0\n223.412 0 3159347200 36864 0\n"), Ok("replayer"));
+    }
+
+    #[test]
+    fn sectors_of_large_requests_in_nanoseconds_are_no_bytes() {
+        let text = "0 0 0 4096 1\n1500000 0 151552 4096 0\n3000000 0 303104 4096 1\n";
+        assert_eq!(detect("x", text.as_bytes()).unwrap_err().kind(), ErrorKind::Undetected);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //!
 //! **Addresses**: each file gets its own range after the previous file, with the devices renumbered from 0 in address
 //! order. In some formats device ids mean the same in all files of a collection (`systor`, `tencent`, `alibaba`,
-//! `blkparse`, `blktrace`, `srt`). There, files are hours or processors of one recording and share devices.
+//! `blkparse`, `blktrace`, `srt`). There, files are hours or processors of one recording and share devices. The processor
+//! that completes a request is often not the one that queued it, so a file may hold only later steps of requests of
+//! other files: it is left out.
 //!
 //! **Times**: requests are merged by arrival. If all files have one format with a wall clock, their distance in time is
 //! kept. Otherwise every file starts at time 0, so that they run side by side.
@@ -24,6 +26,11 @@ pub fn concat(mut traces: Vec<Trace>) -> Result<Trace, TraceError> {
     }
     let one_format = traces.iter().all(|trace| trace.format == traces[0].format);
     let kind = if one_format { format(traces[0].format)?.shared } else { Shared::Nothing };
+    let name = joined_name(&traces);
+    let first_step = traces.iter().filter_map(|trace| trace.action).min();
+    let is_of_first = |trace: &Trace| kind != Shared::ClockAndDevices || trace.action == first_step;
+    let (traces, later): (Vec<Trace>, Vec<Trace>) = traces.into_iter().partition(is_of_first);
+    let left_out = |trace: &Trace| format!("{}: left out: it has only later steps of requests", trace.name);
     let bases = lay_out(&traces, kind == Shared::ClockAndDevices)?;
     let origin_ns = match kind {
         Shared::Nothing => 0,
@@ -31,7 +38,7 @@ pub fn concat(mut traces: Vec<Trace>) -> Result<Trace, TraceError> {
     };
 
     let mut whole = Trace {
-        name: joined_name(&traces),
+        name,
         format: if one_format { traces[0].format } else { "mixed" },
         requests: Vec::with_capacity(traces.iter().map(|trace| trace.requests.len()).sum()),
         devices: bases.devices,
@@ -41,7 +48,8 @@ pub fn concat(mut traces: Vec<Trace>) -> Result<Trace, TraceError> {
         read_bytes: 0,
         write_bytes: 0,
         origin_ns,
-        warnings: Vec::new(),
+        action: first_step,
+        warnings: later.iter().map(left_out).collect(),
     };
     for (trace, new_bases) in traces.into_iter().zip(bases.of_file) {
         whole.reads += trace.reads;
@@ -107,7 +115,7 @@ fn joined_name(traces: &[Trace]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Options, decode};
+    use super::super::{Action, Options, decode};
     use super::*;
 
     fn read(name: &str, text: &str) -> Trace {
@@ -135,6 +143,19 @@ mod tests {
         assert_eq!(got, [(0, 2048), (1, 0), (7, 8)]);
         assert_eq!(both.devices.len(), 2);
         assert_eq!(both.devices[0].requests, 2);
+    }
+
+    #[test]
+    fn later_steps_that_another_processor_recorded_are_left_out() {
+        let queued = "8,0 0 1 0.0 9 Q W 64 + 8 [x]\n8,0 0 2 0.1 9 D W 64 + 8 [x]\n";
+        let completed = "8,0 1 1 0.2 0 C W 64 + 8 [0]\n";
+        for files in [[queued, completed], [completed, queued]] {
+            let both = concat(files.map(|text| read("t", text)).into()).unwrap();
+            assert_eq!((both.writes, both.requests.len(), both.action), (1, 1, Some(Action::Queue)));
+            assert_eq!(both.warnings[0], "t: left out: it has only later steps of requests");
+        }
+        let both = concat(vec![read("t", completed), read("t", completed)]).unwrap();
+        assert_eq!((both.writes, both.action), (2, Some(Action::Complete)));
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl Log {
             b"write" => Op::Write,
             b"trim" => Op::Trim,
             b"add" | b"open" | b"close" => return Ok(None),
-            b"sync" | b"datasync" => {
+            b"sync" | b"datasync" | b"sync_file_range" | b"syncfs" => {
                 self.syncs += 1;
                 return Ok(None);
             }
@@ -123,6 +123,8 @@ mod tests {
         assert_eq!(got, [(0, 8, 16, Op::Read), (150_000, 2048, 1, Op::Write), (150_000, 0, 8, Op::Trim)]);
         assert_eq!((trace.reads, trace.writes, trace.trims, trace.devices.len()), (1, 1, 1, 2));
         assert!(trace.warnings[0].starts_with("1 sync"));
+        let of_fio_3_33 = V2.replace("datasync 0 0", "sync_file_range 12288 0");
+        assert_eq!(read_as(&FORMAT, of_fio_3_33.as_bytes()), trace);
     }
 
     #[test]

@@ -51,6 +51,11 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
+    // Any four numbers would fit. The seconds of the format have decimals.
+    let has_decimals = |line: &[u8]| Fields::blanks(line).optional().is_some_and(|time| time.contains(&b'.'));
+    if !sample.lines().any(|(_, line)| has_decimals(line)) {
+        return Likeness::No;
+    }
     detect::probe(sample, "", |line| row(line, TimeUnit::Seconds))
 }
 
@@ -108,6 +113,12 @@ mod tests {
         assert_eq!((trace.requests[4].op, trace.requests[4].sectors), (Op::Trim, 24));
         assert_eq!(trace.requests[1].arrival_ns, 49_590);
         assert!(trace.warnings.iter().any(|warning| warning.starts_with("1 line of the type that is not used")));
+    }
+
+    #[test]
+    fn four_whole_numbers_are_not_recognised() {
+        let any = b"0 1 2048 4096\n4000 1 6144 8192\n10500 0 2048 4096\n";
+        assert_eq!(decode_any("t", any, &Options::default()).unwrap_err().kind(), ErrorKind::Undetected);
     }
 
     #[test]

@@ -196,6 +196,8 @@ pub struct Trace {
     pub write_bytes: u64,
     /// The source's clock at arrival 0, in nanoseconds.
     pub origin_ns: u64,
+    /// The step of each request that was recorded; `None` for a format that records no steps.
+    pub action: Option<Action>,
     /// Caveats that a user should know before trusting a result, one line each.
     pub warnings: Vec<String>,
 }

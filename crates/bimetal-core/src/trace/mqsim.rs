@@ -29,6 +29,9 @@ pub static FORMAT: Format = Format {
     decode,
 };
 
+/// Mean gap below which nanoseconds are doubtful. Traces of disks and SSDs have longer ones.
+const SHORT_GAP_NS: u64 = 10_000;
+
 #[inline]
 fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let mut fields = Fields::blanks(line);
@@ -54,7 +57,17 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let unit = input.time_unit();
-    lines::decode(input, "", |line| row(line, unit))?.finish(input)
+    let mut trace = lines::decode(input, "", |line| row(line, unit))?.finish(input)?;
+    let is_guess = input.options.format.is_none() && input.options.time_unit.is_none();
+    let gaps = trace.requests.len().saturating_sub(1) as u64;
+    if is_guess && trace.duration_ns().checked_div(gaps).is_some_and(|gap| gap < SHORT_GAP_NS) {
+        trace.warnings.push(
+            "whole time stamps are taken as nanoseconds, a mean of less than 10 us apart: if they are microseconds, use \
+             `--time-unit us`; if milliseconds, `--format disksim`"
+                .to_owned(),
+        );
+    }
+    Ok(trace)
 }
 
 #[cfg(test)]
@@ -88,6 +101,14 @@ mod tests {
         let right = super::super::decode("t", text.as_bytes(), &options).unwrap();
         assert!(right.warnings.is_empty());
         assert_eq!(right.duration_ns(), 399 * 979_000);
+    }
+
+    #[test]
+    fn whole_milliseconds_are_doubted() {
+        let text: String = (0..300).map(|i| format!("{} 0 {} 8 {}\n", i * 1000, i * 63_352 % 999_999, i % 2)).collect();
+        let trace = super::super::decode("t", text.as_bytes(), &Options::default()).unwrap();
+        assert_eq!(trace.format, "mqsim");
+        assert!(trace.warnings.iter().any(|warning| warning.contains("`--format disksim`")), "{:?}", trace.warnings);
     }
 
     #[test]

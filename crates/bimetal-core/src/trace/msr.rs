@@ -52,7 +52,18 @@ fn row(line: &[u8], unit: TimeUnit, hosts: &mut Numbering) -> Parsed<Option<Row>
     let bytes = fields.whole("Size")?;
     fields.next("ResponseTime")?;
     fields.end()?;
-    Ok(Some(Row { time_ns, device: hosts.number(host) * HOST_STRIDE + disk, offset, bytes, op }))
+    let host = written_host(host).unwrap_or_else(|| hosts.number(host));
+    Ok(Some(Row { time_ns, device: host * HOST_STRIDE + disk, offset, bytes, op }))
+}
+
+/// The number of a host that [`encode_msr`] named, so that devices keep their ids and their order.
+#[inline]
+fn written_host(host: &[u8]) -> Option<u64> {
+    match host.strip_prefix(b"trace")? {
+        [] => Some(0),
+        [b'-', number @ ..] => lines::whole(number, "").ok().filter(|&number| number <= u64::MAX / HOST_STRIDE),
+        _ => None,
+    }
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
@@ -139,6 +150,14 @@ mod tests {
     #[test]
     fn line_4711_is_line_4711() {
         fault_of(&FORMAT, &LINES.repeat(2355), "1,hm,0,Read,0,oops,1", "Size", "line 4711: field `Size`");
+    }
+
+    #[test]
+    fn devices_keep_their_numbers() {
+        let text = b"131072,0,4096,w,0\n0,8,512,w,1\n65536,0,4096,r,2\n";
+        let trace = super::super::decode("t", text, &super::super::Options::default()).unwrap();
+        let again = read_as(&FORMAT, &encoded(encode_msr, &trace).unwrap());
+        assert_eq!((again.devices, again.requests), (trace.devices, trace.requests));
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Options {
     /// Number of requests that are needed: the first ones of each file. Text with a request on each line, vscsi files and
     /// the compact form are read no further. Other formats are read whole. `None` takes all requests.
     pub limit: Option<u64>,
+    /// Whether the file is one of several, so that it may lack some of the chosen devices.
+    pub is_part: bool,
 }
 
 impl Options {
@@ -73,7 +75,7 @@ impl DeviceChoice {
 }
 
 /// A step in the life of a request, as blktrace records it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// `Q`: the request arrives at the block layer.
     Queue,

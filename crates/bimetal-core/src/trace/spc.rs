@@ -34,6 +34,9 @@ pub static FORMAT: Format = Format {
 
 const HEADER: &str = "asu,lba,size,opcode,timestamp";
 
+/// Number of requests from which on as many devices are no coincidence.
+const MANY_REQUESTS: usize = 20;
+
 #[inline]
 fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
     let mut fields = Fields::commas(line);
@@ -51,7 +54,14 @@ fn probe(sample: &Sample<'_>) -> Likeness {
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let unit = input.time_unit();
-    lines::decode(input, HEADER, |line| row(line, unit))?.finish(input)
+    let mut trace = lines::decode(input, HEADER, |line| row(line, unit))?.finish(input)?;
+    let requests = trace.requests.len();
+    if input.options.format.is_none() && requests >= MANY_REQUESTS && 2 * trace.devices.len() > requests {
+        let what =
+            "nearly every request has a first field (ASU) of its own: if it is a time, use `--format csv --columns`";
+        trace.warnings.push(what.to_owned());
+    }
+    Ok(trace)
 }
 
 /// Writes a trace in SPC syntax: one ASU for each device, addresses within the device, times to the nanosecond.
@@ -83,6 +93,16 @@ mod tests {
         assert_eq!(trace.requests[0], first);
         assert_eq!((trace.requests[1].arrival_ns, trace.requests[1].op), (26_214_000, Op::Read));
         assert_eq!((trace.reads, trace.writes, trace.write_bytes), (1, 2, 7168));
+    }
+
+    #[test]
+    fn a_device_for_each_request_is_doubted() {
+        let text = |devices: u64| -> String { (0..40).map(|i| format!("{},8,4096,W,1\n", i % devices)).collect() };
+        let warnings = |devices| {
+            super::super::decode("t", text(devices).as_bytes(), &super::super::Options::default()).unwrap().warnings
+        };
+        let is_doubt = |warning: &String| warning.contains("if it is a time, use");
+        assert!(warnings(40).iter().any(is_doubt) && !warnings(20).iter().any(is_doubt));
     }
 
     #[test]

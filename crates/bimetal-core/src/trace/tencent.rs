@@ -42,7 +42,11 @@ fn row(line: &[u8], unit: TimeUnit) -> Parsed<Option<Row>> {
 }
 
 fn probe(sample: &Sample<'_>) -> Likeness {
-    detect::probe(sample, HEADER, |line| row(line, TimeUnit::Seconds))
+    // Any five numbers would fit. The seconds since 1970 have ten digits.
+    let is_date = |line: &[u8]| line.iter().take_while(|byte| byte.is_ascii_digit()).count() >= 10;
+    let likeness = detect::probe(sample, HEADER, |line| row(line, TimeUnit::Seconds));
+    let is_sure = likeness == Likeness::Header || sample.lines().next().is_some_and(|(_, line)| is_date(line));
+    if is_sure { likeness } else { Likeness::No }
 }
 
 fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
@@ -52,6 +56,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::ErrorKind;
     use super::super::testing::{fault_of, read_as};
     use super::*;
     use crate::request::Op;
@@ -64,6 +69,13 @@ mod tests {
         assert_eq!((trace.requests[0].op, trace.requests[1].op), (Op::Read, Op::Write));
         assert_eq!((trace.read_bytes, trace.duration_ns()), (65_536, 1_000_000_000));
         assert_eq!(trace.devices.iter().map(|device| device.id).collect::<Vec<_>>(), [1058, 1063]);
+    }
+
+    #[test]
+    fn five_numbers_without_a_date_are_not_recognised() {
+        let any = b"0,4096,8192,1,0\n1,8192,4096,0,0\n";
+        assert_eq!(detect::detect("t", any).unwrap_err().kind(), ErrorKind::Undetected);
+        assert_eq!(detect::detect("t", LINES.as_bytes()).unwrap().name, "tencent");
     }
 
     #[test]

@@ -177,6 +177,7 @@ impl TraceSource {
             objects: objects.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
             action: action.as_deref().map(str::parse).transpose().map_err(Failure::trace)?,
             limit: self.limit,
+            ..Options::default()
         })
     }
 
@@ -280,6 +281,7 @@ mod tests {
             objects: Some("sectors".parse().unwrap()),
             action: Some("D".parse().unwrap()),
             limit: Some(9),
+            ..Options::default()
         };
         let words = opened(&["a b", "-c"], &options).unwrap().join(" ");
         assert_eq!(

@@ -9,6 +9,7 @@ use super::super::detect::{Likeness, Sample};
 use super::super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::super::lines::{self, Fields, whole};
 use super::super::numbering::Numbering;
+use super::super::roles::{Role, role};
 use super::super::{Format, Input, Place, Shared, TimeUnit, Trace};
 use super::collector::{Access, ObjectCollector, left_out};
 use crate::request::Op;
@@ -132,6 +133,13 @@ impl Names {
 }
 
 pub(super) fn probe(sample: &Sample<'_>, names: &Names) -> Likeness {
+    // A table with addresses of its own is no trace of objects, whatever else it names.
+    let mut fields = Fields::commas(header(sample.bytes));
+    let has_address = std::iter::from_fn(|| fields.optional())
+        .any(|name| matches!(role(&String::from_utf8_lossy(name)), Role::Offset(_)));
+    if names.offset.is_empty() && has_address {
+        return Likeness::No;
+    }
     names.places(sample.bytes).map_or(Likeness::No, |_| Likeness::Header)
 }
 
@@ -198,6 +206,13 @@ mod tests {
             let places: Vec<_> = trace.requests.iter().map(|request| (request.sector, request.sectors)).collect();
             assert_eq!(places, [(0, 8), (16, 1), (0, 16)], "a slot is as large as its object ever is");
         }
+    }
+
+    #[test]
+    fn a_table_with_addresses_is_no_trace_of_objects() {
+        let text = b"time_ms,op,object,offset,size,device\n0,read,1,8192,4096,0\n5,write,1,4096,4096,0\n";
+        let trace = trace::decode("t", text, &Options::default()).unwrap();
+        assert_eq!((trace.format, trace.requests[0].sector, trace.duration_ns()), ("csv", 16, 5_000_000));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::NO_TIME;
 use crate::trace::detect::{Likeness, Sample};
-use crate::trace::error::{ErrorKind, TraceError};
+use crate::trace::error::{ErrorKind, Fault, TraceError};
 use crate::trace::lines::{self, Lines};
 use crate::trace::roles::{self, Columns, Mapping, OTHER_UNIT};
 use crate::trace::time_unit::TimeUnit;
@@ -109,16 +109,29 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         let hint = if has_header { HEADER_HINT } else { by_position };
         input.error(ErrorKind::Field, what).at(Place::Line(number)).with_hint(hint)
     })?;
+    let expected = has_header.then(|| fields(first, delimiter).count());
     let mut is_first = has_header;
     let mut collector = lines::decode(input, "", |line| {
         if std::mem::take(&mut is_first) {
             return Ok(None);
         }
-        let mut found = [None; FIELDS_MAX];
-        for (place, field) in found.iter_mut().zip(fields(line, delimiter)) {
-            *place = Some(field);
+        let (mut found, mut count) = ([None; FIELDS_MAX], 0);
+        for field in fields(line, delimiter) {
+            if let Some(place) = found.get_mut(count) {
+                *place = Some(field);
+            }
+            // A delimiter at the end of the line is followed by no field.
+            count += usize::from(Some(count) != expected || !field.is_empty());
         }
-        mapping.row(|&column| found.get(column).copied().flatten()).map(Some)
+        let row = mapping.row(|&column| found.get(column).copied().flatten())?;
+        // A delimiter within a field shifts those after it, and so does a missing field between blanks. At the end of a
+        // line fields may be missing: the line is trimmed.
+        let is_shifted = |expected| count > expected || delimiter == b' ' && count < expected;
+        if expected.is_some_and(is_shifted) {
+            let what = "the line has not as many fields as the header";
+            return Err(Fault::field(ErrorKind::FieldCount, "", what, line));
+        }
+        Ok(Some(row))
     })?;
     if columns.is_none() && mapping.time.is_none() {
         collector.warn(NO_TIME.to_owned());
@@ -226,6 +239,19 @@ mod tests {
             let options = Options { columns, format: Some(&FORMAT), ..seconds.clone() };
             let error = trace::decode("t", text.as_bytes(), &options).unwrap_err();
             assert!(error.to_string().contains("leave `--time-unit` out"), "{error}");
+        }
+    }
+
+    #[test]
+    fn fields_that_a_delimiter_shifts_are_an_error() {
+        for (header, shifted, rest) in [
+            ("time_ms,op,note,x,offset,size", "1,w,\"a,5\",0,1048576,8192", "0,w,dd,0,4096,8192,"),
+            ("time_ms op comm offset size", "1 w thread 7 4096 8192", "0 w thread 4096 8192"),
+            ("time_ms op comm offset size latency", "1 w 4096 8192 90", "0 w thread 4096 8192 90"),
+        ] {
+            assert_eq!(read(&format!("{header}\n{rest}\n"), "").unwrap().requests[0].sector, 8);
+            let error = read(&format!("{header}\n{rest}\n{shifted}\n"), "").unwrap_err();
+            assert_eq!((error.kind(), error.place()), (ErrorKind::FieldCount, Place::Line(3)), "{error}");
         }
     }
 
