@@ -1068,8 +1068,8 @@ class Load(Record):
     Attributes
     ----------
     bottleneck
-        Busiest part: a region's dies (``mlc``), its channels (``mlc channels``), a disk, or ``device`` if the device
-        does one operation at a time.
+        Busiest part: a region's dies (``mlc``), its channels (``mlc channels``), a disk, the ``controller``, the ``host
+        link``, or ``device`` if the device does one operation at a time.
     utilisation
         Share of the simulated time in which this part was busy, the mean over all of its dies or channels.
     backlog_s

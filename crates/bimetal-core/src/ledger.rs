@@ -244,6 +244,10 @@ pub enum ServerKind {
     Channels(usize),
     /// A disk.
     Disk(usize),
+    /// The controller, which starts one command at a time.
+    Controller,
+    /// A direction of the host link.
+    Link,
 }
 
 /// Busy time of the servers of one kind.

@@ -449,6 +449,7 @@ impl<'a, F: Front> Driver<'a, F> {
         self.measured.metrics = self.metrics;
         media.finish();
         self.measured.servers = media.servers();
+        self.measured.servers.extend(self.front.servers());
         self.measured.ledger = media.ledger().clone();
         self.measured.simulated_ns = self.latest_ns - self.start_ns;
         Outcome { measured: self.measured, course: self.course }

@@ -1,5 +1,6 @@
 //! The way of requests to the scheme: through a controller, or directly.
 
+use crate::ledger::Server;
 use crate::media::Simulation;
 use crate::request::Request;
 use crate::scheme::{Metrics, Scheme};
@@ -28,6 +29,11 @@ pub trait Front {
 
     /// Resets its counts.
     fn reset_counts(&mut self) {}
+
+    /// Its busy times since measuring started.
+    fn servers(&self) -> Vec<Server> {
+        Vec::new()
+    }
 
     /// Its figures since measuring started.
     fn metrics(&self, _metrics: &mut Metrics) {}

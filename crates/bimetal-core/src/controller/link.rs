@@ -2,6 +2,7 @@
 
 use super::write_buffer::UNIT_SECTORS;
 use crate::request::Request;
+use crate::units::Nanos;
 
 /// Transfer times are in picoseconds, so that the rate of a fast link is exact enough for a sector.
 const PS_PER_NS: u64 = 1000;
@@ -40,8 +41,8 @@ pub(super) struct Link {
     is_half_duplex: bool,
     /// To the host, from the host.
     free_at: [Moment; 2],
-    /// Transfer time of both directions since the counts were reset.
-    busy_ps: u64,
+    /// Transfer time of each direction since the counts were reset.
+    busy_ps: [u64; 2],
 }
 
 const TO_HOST: usize = 0;
@@ -51,7 +52,7 @@ impl Link {
     /// A link with a rate in MB/s, for each direction unless it is half duplex.
     pub(super) fn new(mb_per_s: f64, is_half_duplex: bool) -> Self {
         let sector_ps = (512e6 / mb_per_s).round() as u64;
-        Self { sector_ps, is_half_duplex, free_at: [Moment::at(0); 2], busy_ps: 0 }
+        Self { sector_ps, is_half_duplex, free_at: [Moment::at(0); 2], busy_ps: [0; 2] }
     }
 
     /// Moves sectors to the controller from `at_ns` on. Returns the end of the transfer.
@@ -74,18 +75,23 @@ impl Link {
         let direction = if self.is_half_duplex { TO_HOST } else { direction };
         let free_at = &mut self.free_at[direction];
         *free_at = (*free_at).max(Moment::at(at_ns)).after(time_ps);
-        self.busy_ps += time_ps;
+        self.busy_ps[direction] += time_ps;
         *free_at
     }
 
     /// Resets the transfer time.
     pub(super) fn reset_counts(&mut self) {
-        self.busy_ps = 0;
+        self.busy_ps = [0; 2];
     }
 
     /// Transfer time of both directions, in seconds.
     pub(super) fn busy_s(&self) -> f64 {
-        self.busy_ps as f64 / 1e12
+        self.busy_ps.iter().sum::<u64>() as f64 / 1e12
+    }
+
+    /// Transfer time of the busier direction.
+    pub(super) fn busiest(&self) -> Nanos {
+        Nanos(self.busy_ps.into_iter().max().unwrap_or(0) / 1000)
     }
 }
 

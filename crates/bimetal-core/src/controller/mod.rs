@@ -23,10 +23,11 @@ pub use self::front::{Direct, Front};
 use self::link::Link;
 use self::map_cache::MapCache;
 use self::write_buffer::{UNIT_SECTORS, WriteBuffer};
+use crate::ledger::{Server, ServerKind};
 use crate::media::Simulation;
 use crate::request::{Op, Request};
 use crate::scheme::{Metrics, Scheme, ratio};
-use crate::units::ByteSize;
+use crate::units::{ByteSize, Nanos};
 
 /// A controller as a device file describes it: `[controller]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -132,6 +133,7 @@ struct Counts {
     hit_sectors: u64,
     waited_ns: u64,
     wordlines: u64,
+    commands: u64,
 }
 
 /// The state of a controller during a replay.
@@ -188,6 +190,7 @@ impl Front for Controller {
     ) -> u64 {
         let start_ns = issue_ns.max(self.busy_until_ns) + self.command_ns;
         self.busy_until_ns = start_ns;
+        self.counts.commands += 1;
         let moving_ns = u64::from(request.sectors) * self.sector_ps / 1000;
         match request.op {
             Op::Read => self.read(media, scheme, request, start_ns) + moving_ns,
@@ -236,8 +239,16 @@ impl Front for Controller {
         }
     }
 
+    fn servers(&self) -> Vec<Server> {
+        let commands = Nanos(self.counts.commands * self.command_ns);
+        vec![
+            Server { kind: ServerKind::Controller, count: 1, busy: commands },
+            Server { kind: ServerKind::Link, count: 1, busy: self.link.busiest() },
+        ]
+    }
+
     fn metrics(&self, metrics: &mut Metrics) {
-        let Counts { written_sectors, overwritten_sectors, read_sectors, hit_sectors, waited_ns, wordlines } =
+        let Counts { written_sectors, overwritten_sectors, read_sectors, hit_sectors, waited_ns, wordlines, .. } =
             self.counts;
         metrics.push("link_busy_s", self.link.busy_s());
         metrics.push("buffer_overwrite_ratio", ratio(overwritten_sectors, written_sectors));

@@ -100,6 +100,19 @@ fn commands_follow_each_other_and_the_link_has_two_directions() {
 }
 
 #[test]
+fn the_controller_and_the_busier_direction_of_the_link_have_busy_times() {
+    let (mut media, mut scheme, mut controller) = parts(|_| ());
+    for (op, sector) in [(Op::Write, 16), (Op::Write, 0), (Op::Write, 8), (Op::Read, 0)] {
+        if sector == 0 && op == Op::Write {
+            controller.reset_counts();
+        }
+        controller.serve(&mut media, &mut scheme, &request(op, sector, 8), 0);
+    }
+    let busy: Vec<_> = controller.servers().iter().map(|server| (server.kind, server.busy.0)).collect();
+    assert_eq!(busy, [(ServerKind::Controller, 3 * 1_000), (ServerKind::Link, 16 * 1_000)]);
+}
+
+#[test]
 fn sectors_overwritten_in_a_protected_buffer_never_reach_the_flash() {
     let (mut media, mut scheme, mut controller) = parts(|_| ());
     for write in 0..100 {

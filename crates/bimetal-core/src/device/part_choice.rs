@@ -135,7 +135,7 @@ fn from_table<P: Part>(changes: &Table) -> Result<P, String> {
             }
         }
     }
-    Value::Table(table).try_into::<P>().map_err(|error| error.message().replace('\n', "; "))
+    Value::Table(table).try_into::<P>().map_err(|error| error.to_string().trim().replace('\n', "; "))
 }
 
 /// Longest operation: an hour, far beyond any part. No clock overflows with it.

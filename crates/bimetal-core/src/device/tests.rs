@@ -81,6 +81,11 @@ fn refusals_name_the_field_and_the_way_out() {
         ("scheme", "schema", "unknown field `schema`"),
         ("scheme = \"pagemap\"", "scheme = \"page\"", "there is no scheme `page`; there are: "),
         ("endurance = 5000", "endurnce = 5000", "`mlc.chip`: unknown field `endurnce`"),
+        (
+            "endurance = 5000",
+            "planes = 1.0",
+            "`mlc.chip`: invalid type: floating point `1.0`, expected u32; in `planes`",
+        ),
         ("endurance = 5000", "read_us = -1", "`mlc.chip`: read_us = -1"),
         ("endurance = 5000", "read_us = nan", "`mlc.chip`: read_us = NaN"),
         ("endurance = 5000", "page_bytes = 1000", "`mlc.chip`: a page of 1000 bytes"),

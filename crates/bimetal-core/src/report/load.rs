@@ -13,8 +13,8 @@ use crate::units::Nanos;
 /// Load of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LoadFigures {
-    /// Busiest part: a region's dies (`mlc`), its channels (`mlc channels`), a disk, or `device` if the device does one
-    /// operation at a time.
+    /// Busiest part: a region's dies (`mlc`), its channels (`mlc channels`), a disk, the `controller`, the `host link`,
+    /// or `device` if the device does one operation at a time.
     pub bottleneck: String,
     /// Share of the simulated time in which this part was busy, the mean over all of its dies or channels.
     pub utilisation: f64,
@@ -69,6 +69,8 @@ impl LoadFigures {
             ServerKind::Dies(region) => regions[region].name.to_owned(),
             ServerKind::Channels(region) => format!("{} channels", regions[region].name),
             ServerKind::Disk(disk) => disks[disk].name.to_owned(),
+            ServerKind::Controller => "controller".into(),
+            ServerKind::Link => "host link".into(),
         };
         Self {
             bottleneck: busiest.map(name).unwrap_or_default(),
