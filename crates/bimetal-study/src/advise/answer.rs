@@ -389,7 +389,8 @@ impl<'a> Judge<'a> {
 
     fn sensitivity_of(&self, kind: Kind) -> Sensitivity {
         let at_factor = |factor: f64| {
-            let cost = |candidate: &Candidate| total(&candidate.shares, |of| if of == kind { factor } else { 1.0 });
+            let cost =
+                |candidate: &Candidate| total(&candidate.shares, |of| if of.follows(kind) { factor } else { 1.0 });
             self.cheapest(self.goals, cost)
         };
         let factor = |step: i32| pow(2.0, f64::from(step) / STEPS_PER_DOUBLING);

@@ -22,7 +22,12 @@ pub fn chips(asked: &Asked, prices: &PriceList) -> Result<Vec<Chip>, SpaceError>
     if !asked.chips.is_empty() {
         return named(asked, prices);
     }
-    let year = |chip: &Chip| chip::priced_in(&chip.name).filter(|&year| year <= prices.year);
+    let is_of_file =
+        |chip: &Chip| prices.is_of_file(chip.cell) && chip::year(&chip.name).is_none_or(|year| year <= prices.year);
+    let year = |chip: &Chip| match chip::priced_in(&chip.name).filter(|&year| year <= prices.year) {
+        _ if is_of_file(chip) => Some(prices.year),
+        year => year,
+    };
     let mut sold: Vec<Chip> = chip::catalogue();
     sold.retain(|chip| !chip::is_of_paper(&chip.name) && prices.of_chip(chip).is_some());
     let last = sold.iter().filter_map(year).max();

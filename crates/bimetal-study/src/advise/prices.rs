@@ -1,7 +1,7 @@
 //! Prices of flash and disks: the core's list by year, a file, and single prices. A device is priced from its parts, so
 //! that any row can be priced again without a simulation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bimetal_core::chip::{self, Cell, Chip, prices};
 use bimetal_core::drive::{self, Drive};
@@ -31,6 +31,11 @@ impl Kind {
             Self::Disk => "disk",
         }
     }
+
+    /// Whether its price changes with that of another kind: pSLC is TLC with one bit in a cell.
+    pub fn follows(self, other: Self) -> bool {
+        self == other || (self, other) == (Self::Flash(Cell::Pslc), Self::Flash(Cell::Tlc))
+    }
 }
 
 /// A price list. Displays as a line.
@@ -40,6 +45,8 @@ pub struct PriceList {
     pub year: u16,
     /// Prices by year and kind of cells, in US dollars per GiB.
     by_year: BTreeMap<(u16, Cell), f64>,
+    /// Years and kinds of cells of the file's prices.
+    of_file: BTreeSet<(u16, Cell)>,
     /// Prices of single parts and of kinds, in US dollars per GiB. They take precedence over the year's.
     given: BTreeMap<String, f64>,
     /// Prices of whole drives, in US dollars.
@@ -87,6 +94,7 @@ impl PriceList {
     pub fn new(year: Option<u16>, file: Option<&str>, given: &[(String, f64)]) -> Result<Self, PriceError> {
         let mut by_year: BTreeMap<(u16, Cell), f64> =
             prices::PRICES.iter().map(|price| ((price.year, price.cell), price.usd_per_gib)).collect();
+        let mut years_of_file = BTreeSet::new();
         if let Some(text) = file {
             let mut of_file = BTreeMap::new();
             for price in parse(text)? {
@@ -94,16 +102,29 @@ impl PriceList {
             }
             let tlc = of_file.iter().filter(|((_, cell), _)| *cell == Cell::Tlc);
             let pslc: Vec<_> = tlc.map(|((year, _), usd)| ((*year, Cell::Pslc), usd * prices::PSLC_PER_TLC)).collect();
+            years_of_file.extend(of_file.keys().copied());
+            years_of_file.extend(pslc.iter().map(|&(key, _)| key));
             by_year.extend(pslc);
             by_year.extend(of_file);
         }
         let years = || by_year.keys().map(|&(year, _)| year);
         let (first, last) = (years().min().unwrap_or(0), years().max().unwrap_or(0));
+        let is_chosen = year.is_some();
         let year = year.unwrap_or(last);
         if !(first..=last).contains(&year) {
             return Err(PriceError(format!("there are no prices of {year}; hint: the list has {first} to {last}")));
         }
-        let mut list = Self { year, by_year, given: BTreeMap::new(), quoted: BTreeMap::new() };
+        if let Some(&(newest, _)) = years_of_file.last()
+            && !is_chosen
+            && !by_year
+                .iter()
+                .any(|(&(of, cell), _)| years_of_file.contains(&(of, cell)) && of == applying(&by_year, cell, year))
+        {
+            return Err(PriceError(format!(
+                "no price of the file applies in {year}: its newest is of {newest}; hint: `--year {newest}`"
+            )));
+        }
+        let mut list = Self { year, by_year, of_file: years_of_file, given: BTreeMap::new(), quoted: BTreeMap::new() };
         for (name, usd) in given {
             let name = name.to_ascii_lowercase();
             let is_part = name == Kind::Disk.name()
@@ -167,6 +188,23 @@ impl PriceList {
         given.copied().or_else(|| listed().map(|(_, &usd)| usd))
     }
 
+    /// Whether the file has a price of these cells in the year of the list.
+    pub fn is_of_file(&self, cell: Cell) -> bool {
+        self.of_file.contains(&(self.year, cell))
+    }
+
+    /// The year of a chip's price, if it is earlier than that of the list.
+    pub fn earlier_year(&self, chip: &Chip) -> Option<u16> {
+        let is_given = self.given.contains_key(&chip.name) || self.given.contains_key(chip.cell.name());
+        let year = applying(&self.by_year, chip.cell, self.year);
+        (!is_given && year > 0 && year < self.year).then_some(year)
+    }
+
+    /// Names of single chips with a given price.
+    pub fn given_chips(&self) -> impl Iterator<Item = &str> {
+        self.given.keys().map(String::as_str).filter(|name| chip::find(name).is_some())
+    }
+
     /// Price per GiB of a drive: its own, or that of disks, or that of the catalogue.
     pub fn of_drive(&self, drive: &Drive) -> f64 {
         let given = self.given.get(&drive.name).or_else(|| self.given.get(Kind::Disk.name()));
@@ -210,6 +248,11 @@ impl PriceList {
 /// The sum of shares after their prices have changed by factors.
 pub fn total(shares: &[(Kind, f64)], factor: impl Fn(Kind) -> f64) -> f64 {
     shares.iter().map(|&(kind, usd)| usd * factor(kind)).sum()
+}
+
+/// The latest year up to `year` with a price of these cells; 0 without one.
+fn applying(by_year: &BTreeMap<(u16, Cell), f64>, cell: Cell, year: u16) -> u16 {
+    by_year.keys().filter(|&&(of, kind)| kind == cell && of <= year).map(|&(of, _)| of).max().unwrap_or(0)
 }
 
 fn parse(text: &str) -> Result<Vec<FilePrice>, PriceError> {
@@ -290,6 +333,19 @@ mod tests {
     }
 
     #[test]
+    fn a_year_without_prices_has_those_of_an_earlier_one() {
+        let (tlc, pslc) = (chip::find("tlc-3d-2021").unwrap(), chip::find("pslc-tlc-2021").unwrap());
+        let list = |year, given: &[(String, f64)]| PriceList::new(Some(year), None, given).unwrap();
+        assert_eq!((list(2020, &[]).earlier_year(&tlc), list(2026, &[]).earlier_year(&tlc)), (Some(2013), None));
+        assert_eq!(list(2020, &[("tlc".to_owned(), 0.1)]).earlier_year(&tlc), None);
+        let file = "[[prices]]\nyear = 2024\ncell = \"tlc\"\nusd_per_gib = 0.05\n";
+        let of_file = PriceList::new(Some(2024), Some(file), &[]).unwrap();
+        assert!(of_file.is_of_file(Cell::Tlc) && of_file.is_of_file(pslc.cell) && !of_file.is_of_file(Cell::Qlc));
+        let [tlc, pslc] = [Cell::Tlc, Cell::Pslc].map(Kind::Flash);
+        assert!(pslc.follows(tlc) && tlc.follows(tlc) && !tlc.follows(pslc));
+    }
+
+    #[test]
     fn a_whole_drive_costs_its_flash_or_what_is_quoted() {
         let tlc = chip::find("tlc-3d-2021").unwrap();
         let of = |year, given: &[(&str, f64)]| {
@@ -311,6 +367,11 @@ mod tests {
             PriceList::new(year, file, &given).unwrap_err().to_string()
         };
         assert!(error(Some(1999), None, &[]).contains("2009"));
+        let old = "[[prices]]\nyear = 2024\ncell = \"tlc\"\nusd_per_gib = 0.05\n";
+        assert!(
+            error(None, Some(old), &[])
+                .contains("no price of the file applies in 2026: its newest is of 2024; hint: `--year")
+        );
         assert!(error(Some(3000), None, &[]).contains("to 2026"));
         assert!(error(None, None, &[("plc", 1.0)]).contains("qlc"));
         assert!(error(None, None, &[("tlc", 0.0)]).contains("above 0"));

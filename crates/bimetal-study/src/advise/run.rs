@@ -260,6 +260,25 @@ impl Study<'_> {
                 "lives are at the offered load; the commands print lives at the write rate of the trace".to_owned(),
             );
         }
+        let prices = &self.question.prices;
+        let chips: BTreeMap<&str, _> =
+            self.candidates.iter().flat_map(Candidate::chips).map(|chip| (chip.name.as_str(), chip)).collect();
+        let older: BTreeSet<(&str, u16)> =
+            chips.values().filter_map(|chip| Some((chip.cell.name(), prices.earlier_year(chip)?))).collect();
+        for (cells, year) in older {
+            notes.push(format!(
+                "there is no price of {} of {}: that of {year} applies; `--prices` or `--price {cells}=USD` sets it",
+                cells.to_uppercase(),
+                prices.year
+            ));
+        }
+        let unused: Vec<&str> = prices.given_chips().filter(|name| !chips.contains_key(name)).collect();
+        if !unused.is_empty() {
+            notes.push(format!(
+                "the price of {} has no effect: no candidate has this chip; see `--chips`",
+                unused.join(", ")
+            ));
+        }
         let rate = self.terms.rate;
         if rate.asked.is_none() && rate.of_trace.is_some() && self.facts.duration_s < SHORT_S {
             let lasts = with_unit(TIMES, self.facts.duration_s * 1e6);
@@ -313,7 +332,8 @@ fn aims(goals: &[Goal], candidates: &[Candidate]) -> Vec<Aim> {
         candidates.iter().flat_map(|candidate| candidate.shares.iter().map(|&(kind, _)| kind)).collect();
     for factor in PRICE_FACTORS {
         for &kind in &kinds {
-            let cost = |candidate: &Candidate| total(&candidate.shares, |of| if of == kind { factor } else { 1.0 });
+            let cost =
+                |candidate: &Candidate| total(&candidate.shares, |of| if of.follows(kind) { factor } else { 1.0 });
             aims.push(Aim { goals: goals.to_vec(), costs: candidates.iter().map(cost).collect() });
         }
     }

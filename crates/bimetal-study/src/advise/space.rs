@@ -86,8 +86,9 @@ pub fn simulated_bytes(capacity: u64, touched_bytes: u64) -> u64 {
     capacity.min(SIMULATED_MAX.max(touched_bytes))
 }
 
+/// Bytes of a block in all planes of a die, which a scheme fills and erases together.
 fn block_bytes(chip: &Chip) -> u64 {
-    u64::from(chip.page_bytes) * u64::from(chip.pages_per_block)
+    u64::from(chip.page_bytes) * u64::from(chip.pages_per_block) * u64::from(chip.planes.max(1))
 }
 
 /// `bytes` rounded up to whole blocks of every die, and to at least `least` blocks of every die.
@@ -396,6 +397,20 @@ mod tests {
         assert!(drafts.iter().any(|draft| draft.point.scheme == "wlaftl"));
         for draft in &drafts {
             assert_eq!((draft.layout.channels(), draft.layout.dies()), (2, 4), "{}", draft.layout.words(1.0));
+        }
+    }
+
+    #[test]
+    fn chips_with_several_planes_have_candidates() {
+        for name in ["micron-b58r-tlc", "samsung-v7-tlc"] {
+            let asked = Asked { chips: vec![name.to_owned()], schemes: vec!["pagemap".to_owned()], ..Asked::default() };
+            let found = drafts(&asked, &Wanted::default());
+            assert!(!found.is_empty(), "{name}");
+            let chip = chip::find(name).unwrap();
+            for draft in found {
+                let of_dies = draft.layout.flash_bytes / block_bytes(&chip);
+                assert!(of_dies.is_multiple_of(draft.layout.dies().into()), "{name}: {}", draft.layout.words(1.0));
+            }
         }
     }
 
