@@ -166,7 +166,7 @@ fn beside_the_first(grid: &mut Grid, label: &str, entries: &[Entry], ratio: impl
     };
     let shown = |entry: &Entry| {
         let value = entry.relative.as_ref().map_or(Some(1.0), &ratio);
-        value.map_or_else(|| NOTHING.to_owned(), |value| format!("{value:.2} x"))
+        value.map_or_else(|| NOTHING.to_owned(), |value| format!("{} x", headline::speed_up(value)))
     };
     grid.row(format!("{label} {first}"), entries.iter().map(shown).collect());
 }

@@ -58,6 +58,9 @@ fn summary(entry: &Entry) -> String {
 
 /// A figure with its unit. An extrapolated figure also shows the number of overwrites on which it is based.
 fn key_figure(entry: &Entry, figure: &Figure<KeyFigures>) -> String {
+    if (figure.of)(&entry.report.key_figures).is_none() {
+        return NOTHING.to_owned();
+    }
     let (unit, size) = scale::of_figure(std::slice::from_ref(entry), figure);
     let text = format!("{} {unit}", headline::shown(entry, figure, size));
     if !(figure.is_extrapolated() && entry.is_extrapolated()) {

@@ -69,7 +69,8 @@ pub fn replay(comparison: &Comparison) -> Vec<String> {
 fn how(comparison: &Comparison) -> String {
     let replay = &comparison.replay;
     let is_open = replay.arrivals.starts_with("trace");
-    let duration = format!(" ({})", with_unit(TIMES, comparison.trace.duration_s * 1e6));
+    let speed = replay.arrivals.split_once(':').and_then(|(_, speed)| speed.parse::<f64>().ok()).unwrap_or(1.0);
+    let duration = format!(" ({})", with_unit(TIMES, comparison.trace.duration_s / speed * 1e6));
     let both = passes(&replay.arrivals, replay.passes, replay.measured_passes);
     let (main, passes) = both.split_once("; ").unwrap_or((&both, ""));
     let duration = if is_open { duration.as_str() } else { "" };
@@ -216,6 +217,7 @@ mod tests {
     use crate::prepare::{Schemes, Workload, prepare};
     use crate::replays::Replays;
     use bimetal_core::device::{BARE_DIES, preset};
+    use bimetal_core::replay::{Arrivals, Plan};
 
     fn lines(schemes: &[&str], settings: &[(&str, &str)], replays: &Replays) -> Vec<String> {
         let trace = crate::generate::trace("zipf", &[("requests".into(), "20".into())], 1).unwrap();
@@ -271,6 +273,12 @@ mod tests {
             lines.into_iter().find(|line| line.starts_with("replay: ")).unwrap()
         };
         assert_eq!(how(&closed()), "replay: closed loop, one request at a time; 1 pass; devices filled before");
+        let faster = Replays { main: Plan { arrivals: Arrivals::Trace { speed: 4.0 }, ..Plan::default() }, ..both() };
+        let (own, faster) = (how(&both()), how(&faster));
+        let seconds =
+            |text: &str| text.split(['(', ')']).nth(1).and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+        let (own, faster) = (seconds(&own).unwrap(), seconds(&faster).unwrap());
+        assert!((own / faster - 4.0).abs() < 0.1, "{own} {faster}");
         let both = how(&both());
         assert!(both.starts_with("replay: at the trace's own times ("), "{both}");
         assert!(both.ends_with("); service time: one request at a time; 1 pass; devices filled before"), "{both}");

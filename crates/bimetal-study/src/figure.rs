@@ -28,9 +28,10 @@ impl Plot {
         Self { title: title.into(), kind, x: Axis::linear(names), y: values, series }
     }
 
-    /// Whether it has no points.
+    /// Whether it has no points, or none that its axis can show.
     pub fn is_empty(&self) -> bool {
-        self.series.iter().all(Series::is_empty)
+        let shows_none = self.y.logarithmic && !self.values().any(|value| value > 0.0);
+        shows_none || self.series.iter().all(Series::is_empty)
     }
 
     /// Whether all bars or marks belong to one name. Such numbers need no diagram.

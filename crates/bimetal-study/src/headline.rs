@@ -16,8 +16,8 @@ pub type Column = (String, Vec<String>);
 const WIDTH: usize = 80;
 
 /// A speed-up as text.
-pub(crate) fn speed_up(ratio: f64) -> String {
-    if ratio < 99.95 { format!("{ratio:.2}") } else { significant(ratio) }
+pub fn speed_up(ratio: f64) -> String {
+    if (0.0995..99.95).contains(&ratio) { format!("{ratio:.2}") } else { significant(ratio) }
 }
 
 /// Whether any mean response differs between seeds.
@@ -168,7 +168,9 @@ pub fn remarks(entries: &[Entry], ranking: &Ranking) -> Vec<String> {
     if holds(Overload::Bursts) {
         remarks.push(format!("{IN_BURSTS} it falls behind in bursts: most of its mean response is waiting"));
     }
-    let extrapolated = entries.iter().filter(|entry| entry.is_extrapolated());
+    // The table has the mark only where it has a life.
+    let has_life = |entry: &&Entry| entry.report.key_figures.lifetime_years.is_some();
+    let extrapolated = entries.iter().filter(|entry| entry.is_extrapolated()).filter(has_life);
     let overwrites = extrapolated.map(|entry| entry.lifetime_overwrites);
     remarks.extend(extrapolated_remark(overwrites, "`--repeat` and `--measure`"));
     remarks

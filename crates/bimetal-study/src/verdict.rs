@@ -94,6 +94,11 @@ impl Verdict {
         self.lines().join(" ")
     }
 
+    /// The verdict in full, without a limit of lines.
+    pub fn whole(&self) -> String {
+        self.clauses(STYLES[0]).join("; ")
+    }
+
     fn clauses(&self, style: Style) -> Vec<String> {
         let mut clauses = Vec::new();
         let mean = if style.words { " on average" } else { "" };

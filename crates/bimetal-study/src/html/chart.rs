@@ -12,7 +12,7 @@ use super::axis::{name_axis, number_axis, with_breaks};
 use super::markup::escape;
 use super::style::{INK, Look, PAPER, dash};
 use super::table::series_name;
-use crate::figure::{Origin, Plot, PlotKind, Points, Series};
+use crate::figure::{Axis, Origin, Plot, PlotKind, Points, Series};
 use crate::listing::broken;
 
 /// Width of a diagram on a phone in pixels, without the margins.
@@ -55,9 +55,13 @@ fn is_lying(plot: &Plot) -> bool {
 }
 
 /// The label of the left axis, which is above the diagram.
-pub(super) fn upright_label(plot: &Plot) -> &str {
-    let axis = if is_lying(plot) { &plot.x } else { &plot.y };
-    &axis.label
+pub(super) fn upright_label(plot: &Plot) -> String {
+    label(if is_lying(plot) { &plot.x } else { &plot.y })
+}
+
+/// The label of an axis, which says whether its scale is logarithmic: two ticks alone do not show it.
+fn label(axis: &Axis) -> String {
+    if axis.logarithmic { format!("{}, log scale", axis.label) } else { axis.label.clone() }
 }
 
 /// The diagram and its height in pixels. Series with names in `known` look the same in all diagrams.
@@ -204,7 +208,7 @@ impl<'a> Chart<'a> {
         };
         let (below, mut horizontal, vertical) =
             if *lying { (&plot.y, values, places()) } else { (&plot.x, places(), values) };
-        let label = with_breaks(&below.label, (PHONE - self.left()) / CHARACTER);
+        let label = with_breaks(&label(below), (PHONE - self.left()) / CHARACTER);
         horizontal["title"] = json!({ "text": label, "font": { "size": 12 } });
         json!({
             "font": { "size": 12, "color": INK, "family": "system-ui, \"Liberation Sans\", Arial, sans-serif" },
@@ -266,7 +270,7 @@ fn scatter(xs: impl Serialize, ys: impl Serialize, name: &str, mode: &str) -> Va
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{Axis, Described};
+    use crate::figure::Described;
 
     fn plot(kind: PlotKind, series: Vec<Series>) -> Plot {
         Plot { title: "t".into(), kind, x: Axis::linear("x"), y: Axis::logarithmic("y"), series }

@@ -32,7 +32,7 @@ pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, comman
     };
     let schemes = entries.iter().map(|entry| entry.report.scheme.clone()).collect();
     let mut page = Page::new(&format!("{what} on {}", comparison.trace.name), schemes);
-    page.verdict(&Verdict::of(&comparison.results, &ranking).map_or_else(String::new, |verdict| verdict.sentence()));
+    page.verdict(&Verdict::of(&comparison.results, &ranking).map_or_else(String::new, |verdict| verdict.whole()));
     page.list("warnings", &comparison.warnings);
     let table = Table::of_sheet(&headline::sheet(&comparison.results, &ranking));
     let remarks = headline::remarks(&comparison.results, &ranking);
@@ -53,7 +53,11 @@ pub fn comparison(comparison: &Comparison, sort: Sort, profile: &Profile, comman
     let (first, others) = times.split_at(times.len().min(TIMES_SHOWN));
     page.plots(first);
     page.section("Where time goes: operations by cause");
-    page.plots(&operations(entries));
+    let operations = operations(entries);
+    if operations.iter().all(Plot::is_empty) {
+        page.paragraph("No page was read or programmed, and no block erased.");
+    }
+    page.plots(&operations);
     page.section("Where wear goes: erases, energy, cost, life");
     page.plots(&wear_and_cost(entries));
     if !others.is_empty() {
@@ -244,6 +248,7 @@ fn cumulative(wear: &WearFigures) -> Vec<(f64, f64)> {
         blocks += bin.blocks;
         (f64::from(bin.to), f64::from(blocks) / all * 100.0)
     });
-    let first = wear.erase_counts.first().map(|bin| (f64::from(bin.from.saturating_sub(1)), 0.0));
+    // Below 0 erases there is nothing.
+    let first = wear.erase_counts.first().filter(|bin| bin.from > 0).map(|bin| (f64::from(bin.from - 1), 0.0));
     first.into_iter().chain(upto).collect()
 }

@@ -10,6 +10,7 @@ use super::page::Page;
 use super::times::{Time, main_time};
 use crate::compare::Entry;
 use crate::figure::{Axis, Plot, PlotKind, Points, Series};
+use crate::scale::Scale;
 
 /// Adds the sections; none without measurements over time.
 pub(super) fn sections(page: &mut Page, entries: &[Entry]) {
@@ -20,7 +21,7 @@ pub(super) fn sections(page: &mut Page, entries: &[Entry]) {
     let hint = "; a click on a name in a legend hides it, a double click shows it alone";
     let hint = if reports.len() > 1 { hint } else { "" };
     page.paragraph(&format!("The measured requests in {intervals} intervals{hint}."));
-    let mut plots = responses(&reports, main_time(entries));
+    let mut plots = responses(&reports, main_time(entries), Scale::of(entries).time);
     if let [report] = reports.as_slice() {
         plots.extend(operations(report));
     }
@@ -111,9 +112,9 @@ fn over(report: &Report, value: impl Fn(&IntervalFigures) -> Option<f64>) -> Vec
 }
 
 /// Mean responses; for a single scheme also the longest ones.
-fn responses(reports: &[&Report], time: Time) -> Vec<Plot> {
-    let axis = || Axis::logarithmic(format!("{} (ms)", time.name));
-    let positive = |us: f64| (us > 0.0).then_some(us / 1e3);
+fn responses(reports: &[&Report], time: Time, (unit, size): (&str, f64)) -> Vec<Plot> {
+    let axis = || Axis::logarithmic(format!("{} ({unit})", time.name));
+    let positive = |us: f64| (us > 0.0).then_some(us / size);
     let mean = |report: &Report| over(report, |interval| positive(interval.response_mean_us));
     let longest = |report: &Report| over(report, |interval| positive(interval.response_max_us));
     if let [report] = reports {

@@ -140,7 +140,7 @@ impl Page {
         let (single, drawn): (Vec<&Plot>, Vec<&Plot>) =
             plots.iter().filter(|plot| !plot.is_empty()).partition(|plot| plot.has_single_bars());
         if !single.is_empty() {
-            self.table(&table::of_single(&single));
+            self.table(&table::of_single(&single, self.names.len() == 1));
         }
         for plot in drawn {
             self.plots += 1;
@@ -206,7 +206,7 @@ fn figure(plot: &Plot, number: usize, names: &[String]) -> String {
     let upright = if upright == plot.title || upright.is_empty() {
         String::new()
     } else {
-        format!("<p class=\"vertical\">{}</p>\n", escape(upright))
+        format!("<p class=\"vertical\">{}</p>\n", escape(&upright))
     };
     format!(
         "<figure>\n<h3>{}</h3>\n{upright}\

@@ -1,5 +1,10 @@
 "use strict";
 // Tables: a click on a head or Enter sorts them, and words filter the rows that contain all of them.
+const UNITS = {
+  "µs": 1e-6, ms: 1e-3, s: 1, h: 3600, hours: 3600, days: 86400, years: 31557600,
+  kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15, EB: 1e18,
+  KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, PiB: 2 ** 50,
+};
 for (const place of document.querySelectorAll(".sift")) {
   const input = place.querySelector("input");
   const output = place.querySelector("output");
@@ -7,7 +12,11 @@ for (const place of document.querySelectorAll(".sift")) {
   const body = place.querySelector("tbody");
   const rows = [...body.rows].map((row) => ({ row, text: row.textContent.toLowerCase() }));
   const cell = (row, column) => row.cells[column].textContent.trim();
-  const number = (text) => Number.parseFloat(text.replace(/^\*/, "").replaceAll(",", ""));
+  // A number behind its marks, in the base unit of its own unit: cells of a column may differ in unit.
+  const number = (text) => {
+    const [, digits, unit] = /^[*~!]*([+-]?[\d.,]+(?:e-?\d+)?)(?:\s*±\s*\S+)?\s*(\S*)$/.exec(text) ?? [];
+    return digits === undefined ? Number.NaN : Number(digits.replaceAll(",", "")) * (UNITS[unit] ?? 1);
+  };
 
   function sort(column) {
     const head = heads[column];
@@ -17,7 +26,8 @@ for (const place of document.querySelectorAll(".sift")) {
     const isText = head.classList.contains("text");
     const compare = ({ row: a }, { row: b }) => {
       const [left, right] = [cell(a, column), cell(b, column)];
-      if (isText) return down * left.localeCompare(right, "en", { numeric: true });
+      const areSizes = [left, right].every((text) => /^[\d.]+\s*[KMGTP]iB$/.test(text));
+      if (isText && !areSizes) return down * left.localeCompare(right, "en", { numeric: true });
       const [x, y] = [number(left), number(right)];
       // Cells without a number come last in both directions.
       if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);

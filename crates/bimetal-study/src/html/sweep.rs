@@ -379,7 +379,10 @@ fn all(rows: &[Row], varying: &Varying, arrivals_vary: bool) -> Table {
                 cells.extend(times.iter().map(|&(drawn, size)| shown(drawn, figures, size)));
                 cells.extend(key_figures.iter().map(|(figure, size)| {
                     let value = (figure.of)(&figures.key_figures);
-                    value.map_or_else(|| NOTHING.to_owned(), |value| in_unit(figure.unit, value / size))
+                    let is_marked = figure.is_extrapolated() && figures.is_extrapolated();
+                    let mark = if is_marked { EXTRAPOLATED } else { "" };
+                    let shown = |value| format!("{mark}{}", in_unit(figure.unit, value / size));
+                    value.map_or_else(|| NOTHING.to_owned(), shown)
                 }));
             }
             (None, failure) => {

@@ -101,14 +101,18 @@ pub(super) fn of_plot(plot: &Plot) -> Table {
     Table { text_columns: usize::from(!names.is_empty()), caption: plot.y.label.clone(), ..Table::new(heads, rows) }
 }
 
-/// Diagrams with one name each: a row for each number.
-pub(super) fn of_single(plots: &[&Plot]) -> Table {
+/// Diagrams with one name each: a row for each number. The only scheme of a page needs no name.
+pub(super) fn of_single(plots: &[&Plot], is_one_scheme: bool) -> Table {
     let row = |plot: &Plot, series: &Series| {
         let of = if plot.series.len() == 1 { String::new() } else { format!(", {}", series_name(series)) };
         // The label is more precise than the title, because it has the unit.
         let name = if plot.series.len() == 1 { plot.y.label.clone() } else { plot.title.clone() };
         let unit = if plot.series.len() == 1 { String::new() } else { format!(" ({})", plot.y.label) };
-        series.points.values().into_iter().map(move |value| vec![format!("{name}{of}{unit}"), shown(Some(value))])
+        let names = plot.names();
+        let place = names.first().filter(|_| !(is_one_scheme && plot.x.label == "scheme"));
+        let place = place.map_or_else(String::new, |place| format!(", {place}"));
+        let label = format!("{name}{of}{place}{unit}");
+        series.points.values().into_iter().map(move |value| vec![label.clone(), shown(Some(value))])
     };
     let rows = plots.iter().flat_map(|plot| plot.series.iter().flat_map(|series| row(plot, series)));
     Table::new(vec!["figure".into(), "value".into()], rows.collect())

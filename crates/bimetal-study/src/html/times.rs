@@ -6,6 +6,7 @@ use crate::compare::Entry;
 use crate::figure::{Axis, Plot, PlotKind, Series};
 use crate::headline::time_name;
 use crate::number::IN_BURSTS;
+use crate::scale::Scale;
 
 /// Terms for a kind of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,8 +56,9 @@ pub(super) fn plots(entries: &[Entry]) -> Vec<Plot> {
     if entries.len() > 1 && !of_service.is_empty() {
         plots.push(means(entries));
     }
-    plots.extend(percentiles(entries.len(), SERVICE, &of_service));
-    plots.extend(percentiles(entries.len(), main_time(entries), &of_responses));
+    let scale = Scale::of(entries);
+    plots.extend(percentiles(entries.len(), SERVICE, scale.service, &of_service));
+    plots.extend(percentiles(entries.len(), main_time(entries), scale.time, &of_responses));
     plots
 }
 
@@ -67,31 +69,33 @@ fn marked(entry: &Entry) -> String {
 }
 
 fn means(entries: &[Entry]) -> Plot {
+    let Scale { time, service, .. } = Scale::of(entries);
+    let (unit, size) = if service.1 < time.1 { service } else { time };
     let of = |name: &str, value: &dyn Fn(&Entry) -> Option<f64>| {
-        let point = |entry: &Entry| Some((entry.report.scheme.clone(), value(entry)? / 1e3));
+        let point = |entry: &Entry| Some((entry.report.scheme.clone(), value(entry)? / size));
         Series::measured_by_name(name, entries.iter().filter_map(point).collect())
     };
     let series = vec![
         of("service time, one request at a time", &|entry| entry.service_us.map(|service| service.mean)),
         of("response, at the trace's times", &Entry::mean_us),
     ];
-    let axis = Axis::logarithmic("mean of all requests (ms)");
+    let axis = Axis::logarithmic(format!("mean of all requests ({unit})"));
     Plot::by_name("Mean service time and mean response", PlotKind::Marks, "scheme", axis, series)
 }
 
 /// Percentiles of all requests, of reads and of writes: a diagram for each, or a single one for one scheme.
-fn percentiles(schemes: usize, time: Time, rows: &[(String, Kinds<'_>)]) -> Vec<Plot> {
+fn percentiles(schemes: usize, time: Time, unit: (&str, f64), rows: &[(String, Kinds<'_>)]) -> Vec<Plot> {
     let title = format!("Percentiles of the {}", time.name);
     match rows {
         [] => Vec::new(),
         [(_, kinds)] if schemes == 1 => {
             let rows: Vec<_> = kinds.iter().map(|&(name, figures)| (name.to_owned(), figures)).collect();
-            vec![of_rows(title, time, "requests", &rows)]
+            vec![of_rows(title, time, unit, "requests", &rows)]
         }
         [(_, kinds), ..] => {
             let of_kind = |(kind, (name, _)): (usize, &(&str, &ResponseFigures))| {
                 let rows: Vec<_> = rows.iter().map(|(scheme, kinds)| (scheme.clone(), kinds[kind].1)).collect();
-                of_rows(format!("{title}, {name}"), time, "scheme", &rows)
+                of_rows(format!("{title}, {name}"), time, unit, "scheme", &rows)
             };
             kinds.iter().enumerate().map(of_kind).collect()
         }
@@ -99,14 +103,20 @@ fn percentiles(schemes: usize, time: Time, rows: &[(String, Kinds<'_>)]) -> Vec<
 }
 
 /// The percentiles of each row.
-fn of_rows(title: String, time: Time, names: &str, rows: &[(String, &ResponseFigures)]) -> Plot {
+fn of_rows(
+    title: String,
+    time: Time,
+    (unit, size): (&str, f64),
+    names: &str,
+    rows: &[(String, &ResponseFigures)],
+) -> Plot {
     let of = |figure: &Figure<ResponseFigures>| {
         let served = rows.iter().filter(|(_, figures)| figures.count > 0);
-        let point = |(row, figures): &(String, &ResponseFigures)| Some((row.clone(), (figure.of)(figures)? / 1e3));
+        let point = |(row, figures): &(String, &ResponseFigures)| Some((row.clone(), (figure.of)(figures)? / size));
         Series::measured_by_name(figure.head, served.filter_map(point).collect())
     };
     let series = percentile_figures().map(of).collect();
-    Plot::by_name(title, PlotKind::Marks, names, Axis::logarithmic(format!("{} (ms)", time.name)), series)
+    Plot::by_name(title, PlotKind::Marks, names, Axis::logarithmic(format!("{} ({unit})", time.name)), series)
 }
 
 #[cfg(test)]
@@ -124,13 +134,13 @@ mod tests {
         let mut some = entries(&[A, Sketch { scheme: "b", growing: true, ..A }]);
         assert_eq!(main_time(&some), SERVICE);
         assert!(
-            titles(&some).iter().all(|(title, axis)| title.contains("service time") && axis == "service time (ms)")
+            titles(&some).iter().all(|(title, axis)| title.contains("service time") && axis == "service time (µs)")
         );
         some.iter_mut().for_each(|entry| entry.arrivals = "trace".into());
         let both = titles(&some);
-        assert_eq!((both.len(), both[0].1.as_str()), (7, "mean of all requests (ms)"));
-        assert!(both[1..4].iter().all(|(_, axis)| axis == "service time (ms)"));
-        assert!(both[4..].iter().all(|(title, axis)| title.contains("response") && axis == "response (ms)"));
+        assert_eq!((both.len(), both[0].1.as_str()), (7, "mean of all requests (µs)"));
+        assert!(both[1..4].iter().all(|(_, axis)| axis == "service time (µs)"));
+        assert!(both[4..].iter().all(|(title, axis)| title.contains("response") && axis == "response (µs)"));
         let drawn = plots(&some);
         // The overloaded device has a service time and no response.
         assert_eq!(drawn[0].series.iter().map(|series| series.points.values().len()).collect::<Vec<_>>(), [2, 1]);
