@@ -91,7 +91,7 @@ impl Link {
 
     /// Transfer time of the busier direction.
     pub(super) fn busiest(&self) -> Nanos {
-        Nanos(self.busy_ps.into_iter().max().unwrap_or(0) / 1000)
+        Nanos(self.busy_ps.into_iter().max().unwrap_or(0) / PS_PER_NS)
     }
 }
 
