@@ -209,7 +209,7 @@ def advise(
         Number of replays of the trace, and number of measured replays at the end. By default the first half overwrites
         the device once, and the second half overwrites it again and is measured.
     simulations
-        Maximum number of simulations; by default a fifth of the candidate devices, from 20 to 80.
+        Maximum number of simulations; by default a fifth of the candidate devices, from 20 to 80, and 8.
     jobs
         Number of threads; by default one for each processor. At most 2 devices are simulated at once.
     drives

@@ -180,6 +180,12 @@ impl Chip {
         self.planes
     }
 
+    /// Bytes of a block in all planes of a die, which a scheme fills and erases together; at least 1, because it is a
+    /// divisor.
+    pub fn block_bytes(&self) -> u64 {
+        (u64::from(self.page_bytes) * u64::from(self.pages_per_block) * u64::from(self.planes)).max(1)
+    }
+
     /// Pages that a die programs together in a mode.
     pub fn program_group(&self, mode: CellMode) -> u32 {
         match (mode, &self.slc_mode) {

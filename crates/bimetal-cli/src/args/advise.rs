@@ -69,7 +69,7 @@ pub struct AdviseArgs {
     /// Measure only the last M passes; by default the second half
     #[arg(long, value_name = "M", value_parser = whole(1..=u32::MAX), help_heading = "Replay options")]
     pub measure: Option<u32>,
-    /// Maximum number of simulations; by default a fifth of the candidate devices, from 20 to 80
+    /// Maximum number of simulations; by default a fifth of the candidate devices, from 20 to 80, and 8
     #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX), help_heading = "Replay options")]
     pub simulations: Option<u32>,
     /// Number of threads; by default one for each processor. At most 2 devices are simulated at once

@@ -198,7 +198,7 @@ impl Template {
     fn enlarge_small_fast_region(&self, device: &mut Device, notes: &mut Vec<String>) -> Result<(), DeviceError> {
         let (chips, logical) = (chips(device)?, device.logical);
         let ([fast, _], [chip, _]) = (device.regions.as_mut_slice(), chips.as_slice()) else { return Ok(()) };
-        let least = u64::from(FAST_BLOCKS_MIN) * block_bytes(chip);
+        let least = u64::from(FAST_BLOCKS_MIN) * chip.block_bytes();
         if !self.is_set[0].capacity && fast.capacity.bytes(logical) < least {
             notes.push(format!(
                 "`{}` has the minimum size, {}, which is more than {} of the logical capacity",
@@ -222,7 +222,7 @@ impl Template {
         let chip = chips(&device)?.pop();
         let (Some(chip), Some(slow)) = (chip, device.regions.len().checked_sub(1)) else { return first };
         let step =
-            block_bytes(&chip) * u64::from(device.regions[slow].channels * device.regions[slow].dies_per_channel);
+            chip.block_bytes() * u64::from(device.regions[slow].channels * device.regions[slow].dies_per_channel);
         let before = device.regions[slow].capacity.bytes(device.logical);
         for added in 1..=u64::from(GROWTH_MAX) {
             device.regions[slow].capacity = Capacity::Bytes(ByteSize(before + added * step));
@@ -255,19 +255,14 @@ fn chips(device: &Device) -> Result<Vec<Chip>, DeviceError> {
     device.regions.iter().map(chip).collect()
 }
 
-/// Bytes of a block in all planes; at least 1, because it is a divisor.
-fn block_bytes(chip: &Chip) -> u64 {
-    (u64::from(chip.page_bytes) * u64::from(chip.pages_per_block) * u64::from(chip.planes)).max(1)
-}
-
 /// Rounds shares of the logical capacity up to whole blocks, at least one on each die.
 fn round_up_to_blocks(device: &mut Device) -> Result<(), DeviceError> {
     let chips = chips(device)?;
     for (region, chip) in device.regions.iter_mut().zip(&chips) {
         if let Capacity::Percent(_) = region.capacity {
             let dies = u64::from(region.channels) * u64::from(region.dies_per_channel);
-            let blocks = region.capacity.bytes(device.logical).div_ceil(block_bytes(chip)).max(dies);
-            region.capacity = Capacity::Bytes(ByteSize(blocks.saturating_mul(block_bytes(chip))));
+            let blocks = region.capacity.bytes(device.logical).div_ceil(chip.block_bytes()).max(dies);
+            region.capacity = Capacity::Bytes(ByteSize(blocks.saturating_mul(chip.block_bytes())));
         }
     }
     Ok(())
@@ -307,8 +302,8 @@ fn exchange_for_slow(device: &mut Device, spec: &SchemeSpec, notes: &mut Vec<Str
         return Err(device.wrong(format!("{}.chip", device.regions[0].name), what));
     }
     let bought = fast.capacity.bytes(device.logical) as f64 * fast_chip.usd_per_gib / slow_chip.usd_per_gib;
-    let blocks = (bought / block_bytes(slow_chip) as f64).round() as u64;
-    let extra = blocks.saturating_mul(block_bytes(slow_chip));
+    let blocks = (bought / slow_chip.block_bytes() as f64).round() as u64;
+    let extra = blocks.saturating_mul(slow_chip.block_bytes());
     let logical = device.logical;
     let slow = &mut device.regions[0];
     slow.capacity = Capacity::Bytes(ByteSize(slow.capacity.bytes(logical).saturating_add(extra)));

@@ -127,23 +127,27 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Parses a bound: `2ms`, `5y`, `600TB`, `20`.
+    /// Parses a bound: `2ms`, `5y`, `600TB`, `20`. Units may be in capital letters or not.
     ///
     /// # Errors
     /// The text is not a bound. The message gives valid examples.
     pub fn parse(measure: Measure, text: &str) -> Result<Self, String> {
         let (units, such): (&[(&str, f64)], _) = match measure {
             Measure::Life => (&[("y", 1.0), ("d", 1.0 / 365.25), ("h", 1.0 / 8766.0)], "a life such as 5y, 90d or 12h"),
-            Measure::Tbw => {
-                (&[("GB", 1e-3), ("TB", 1.0), ("PB", 1e3)], "an amount of written data such as 600TB, 1.2PB or 500GB")
+            Measure::Tbw => (
+                &[("gb", 1e-3), ("tb", 1.0), ("pb", 1e3), ("eb", 1e6)],
+                "an amount of written data such as 600TB, 1.2PB or 500GB",
+            ),
+            Measure::Dwpd => (&[("dwpd", 1.0), ("", 1.0)], "a number of drive writes per day such as 1 or 0.3"),
+            Measure::Cost => (&[("usd", 1.0), ("", 1.0)], "an amount of US dollars such as 20 or 7.50"),
+            _ => {
+                (&[("ns", 1e-3), ("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)], "a time such as 500us, 2ms or 1s")
             }
-            Measure::Dwpd => (&[("", 1.0)], "a number of drive writes per day such as 1 or 0.3"),
-            Measure::Cost => (&[("USD", 1.0), ("", 1.0)], "an amount of US dollars such as 20 or 7.50"),
-            _ => (&[("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)], "a time such as 500us, 2ms or 1s"),
         };
         let text = text.trim();
+        let lower = text.to_lowercase();
         let number = |text: &str| text.trim().parse().ok().filter(|number: &f64| (1e-9..=1e12).contains(number));
-        let read = |&(unit, size): &(&str, f64)| number(text.strip_suffix(unit)?).map(|number| number * size);
+        let read = |&(unit, size): &(&str, f64)| number(lower.strip_suffix(unit)?).map(|number| number * size);
         let limit = units.iter().find_map(read).ok_or_else(|| format!("`{text}` is not {such}"))?;
         Ok(Self { measure, limit })
     }
@@ -324,7 +328,11 @@ mod tests {
         assert_eq!(limit(Measure::Cost, "7.50 USD"), Ok(7.5));
         assert_eq!(limit(Measure::Tbw, "600TB"), Ok(600.0));
         assert_eq!(limit(Measure::Tbw, "1.2 PB"), Ok(1200.0));
+        assert_eq!(limit(Measure::Tbw, "600tb"), Ok(600.0));
+        assert_eq!(limit(Measure::Tbw, "1EB"), Ok(1e6));
         assert_eq!(limit(Measure::Dwpd, "0.3"), Ok(0.3));
+        assert_eq!(limit(Measure::Dwpd, "3DWPD"), Ok(3.0));
+        assert_eq!(limit(Measure::P50, "500ns"), Ok(0.5));
         for (measure, text, said) in [
             (Measure::Tbw, "600", "1.2PB"),
             (Measure::Tbw, "600TiB", "1.2PB"),

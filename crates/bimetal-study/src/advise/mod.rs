@@ -2,7 +2,7 @@
 //!
 //! [`offered`] determines the arrivals of requests. [`space`] lists the candidate devices with their costs, within the
 //! user's restrictions ([`asked`]), from [`parts`], numbers of [`dies`] and a price list ([`prices`]). [`estimate`]
-//! estimates each candidate without a simulation, and [`prune`] drops most of them by these estimates. [`learn`] learns
+//! estimates each candidate without a simulation, and [`select`] drops most of them by these estimates ([`prune`]). [`learn`] learns
 //! the errors of estimates from simulations, and [`search`] chooses the next device to simulate. [`goals`] judge
 //! devices, and [`answer`] is made from simulated devices alone. Besides composed devices, [`on_sale`] lists whole
 //! drives on the market. All of these are simulated, and [`drives_to_buy`] reports their figures.
@@ -25,14 +25,13 @@ pub mod prune;
 pub mod queue;
 mod run;
 pub mod search;
+mod select;
 pub mod space;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-
-use rayon::prelude::*;
 
 use crate::arrivals;
 use crate::prepare::Workload;
@@ -45,13 +44,13 @@ use bimetal_core::replay::Arrivals;
 use bimetal_core::report::TraceFacts;
 use bimetal_core::units::ByteSize;
 use estimate::Load;
-use goals::{Arriving, Cause, Goal, Measure, Rate, TB, Terms, Whole};
+use goals::{Arriving, Cause, Goal, Measure, Rate, TB, Terms};
 use learn::Predicted;
 use offered::OfferedLoad;
 use on_sale::Range;
 use prices::PriceList;
-use prune::Estimated;
 use queue::Pace;
+use select::{Kept, Selector};
 use space::{Candidate, Space, Wanted};
 
 /// By default one simulation for this number of candidates ...
@@ -192,10 +191,11 @@ pub fn advise(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(question.jobs).build();
     let pool = pool.map_err(|error| AdviceError::Refused(format!("threads cannot be started: {error}")))?;
     let trace = Loaded { workload: workload.compacted(), fingerprint: String::new() };
-    let candidates = pool.install(|| candidates(&space, &trace, source, question, &terms, progress))?;
-    let (candidates, predicted) = (candidates.0.as_slice(), candidates.1.as_slice());
-    let study = run::Study { facts, question, terms, space: &space, candidates, predicted, source, range };
-    study.answer(&trace, &pool, progress)
+    let load = load(&trace, &space, question, &terms);
+    let selector = Selector { space: &space, load, goals: &question.goals, terms: &terms, progress };
+    let (candidates, predicted) = pool.install(|| candidates(&selector, source, question))?;
+    let study = run::Study { facts, question, selector, candidates, predicted, source, range };
+    study.answer(&trace, &pool)
 }
 
 fn tell(progress: &Progress<'_>, phase: Phase, done: usize, of: usize) -> Result<(), AdviceError> {
@@ -271,72 +271,20 @@ fn unmeasured_wear(question: &Question) -> Option<String> {
 
 /// The candidate devices, the cheapest first, with their estimated figures.
 fn candidates(
-    space: &Space<'_>,
-    trace: &Loaded,
+    selector: &Selector<'_>,
     source: &TraceSource,
     question: &Question,
-    terms: &Terms,
-    progress: &Progress<'_>,
 ) -> Result<(Vec<Candidate>, Vec<Predicted>), AdviceError> {
-    let wanted = wanted(&question.goals, terms, space.capacity_bytes());
-    let drafts = space.drafts(&wanted, source, &question.replay);
-    let load = load(trace, space, question, terms);
-    tell(progress, Phase::Estimating, 0, drafts.len())?;
-    let estimates = estimates(&drafts, &load, terms, progress)?;
-    let promising = prune::promising(drafts.into_iter().zip(estimates).collect(), &question.goals);
-    let done = std::sync::atomic::AtomicUsize::new(0);
-    let of = promising.len();
-    let confirm = |(candidate, estimate): Estimated| {
-        let at = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        tell(progress, Phase::Preparing, at, of)?;
-        Ok(space.confirmed(&candidate).map(|()| (candidate, estimate)))
-    };
-    let tried: Result<Vec<Result<Estimated, String>>, AdviceError> = promising.into_par_iter().map(confirm).collect();
-    let tried = tried?;
-    let first_refusal = tried.iter().find_map(|tried| tried.as_ref().err().cloned());
-    let kept: Vec<Estimated> = tried.into_iter().flatten().collect();
-    if kept.is_empty() {
+    let wanted = wanted(&question.goals, selector.terms, selector.space.capacity_bytes());
+    let drafts = selector.space.drafts(&wanted, source, &question.replay);
+    let Kept { candidates, first_refusal } = selector.kept(drafts)?;
+    if candidates.is_empty() {
         let why = first_refusal.unwrap_or_else(|| "no chips, schemes and dies fit together".to_owned());
         return Err(AdviceError::Refused(format!(
             "there is no candidate device: {why}; hint: allow more `--chips`, `--schemes` or dies"
         )));
     }
-    let predict = |(candidate, estimate): Estimated| {
-        let predicted = Predicted::new(&candidate, estimate);
-        (candidate, predicted)
-    };
-    Ok(kept.into_iter().map(predict).unzip())
-}
-
-/// One estimate for each device. Devices with the same layout share theirs.
-fn estimates(
-    drafts: &[Candidate],
-    load: &Load,
-    terms: &Terms,
-    progress: &Progress<'_>,
-) -> Result<Vec<estimate::Estimate>, AdviceError> {
-    // Schemes over the same regions have the same estimate.
-    let key = |draft: &Candidate| (draft.layout.regions as u8, draft.point.set.clone());
-    let mut places: BTreeMap<(u8, BTreeMap<String, String>), usize> = BTreeMap::new();
-    let mut firsts: Vec<&Candidate> = Vec::new();
-    let of_draft: Vec<usize> = (drafts.iter())
-        .map(|draft| {
-            *places.entry(key(draft)).or_insert_with(|| {
-                firsts.push(draft);
-                firsts.len() - 1
-            })
-        })
-        .collect();
-    let done = std::sync::atomic::AtomicUsize::new(0);
-    let estimate = |draft: &&Candidate| {
-        let at = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        tell(progress, Phase::Estimating, at, firsts.len())?;
-        let whole = Whole { cost_usd: draft.cost_usd, scale: draft.scale };
-        Ok(load.estimate(&draft.layout, whole, terms.warranty_years))
-    };
-    let estimates: Result<Vec<estimate::Estimate>, AdviceError> = firsts.par_iter().map(estimate).collect();
-    let estimates = estimates?;
-    Ok(of_draft.into_iter().map(|at| estimates[at].clone()).collect())
+    Ok(candidates.into_iter().unzip())
 }
 
 /// Limits for capacities beyond the usual ones, by the goals.

@@ -20,8 +20,6 @@
 //! shows too little of garbage collection and of queues, which begin late. Halving would also need estimates to choose
 //! its candidates among thousands of devices ([`prune`](super::prune)).
 
-use std::ops::ControlFlow;
-
 use bimetal_core::part::real::{exp, ln};
 use rayon::prelude::*;
 
@@ -57,55 +55,83 @@ impl Aim {
     }
 }
 
-/// The result of a search.
-#[derive(Clone, Debug)]
-pub struct Found {
+/// Simulates candidates and returns their outcomes, none for failures; an error ends the search.
+pub type Run<'a, E> = dyn FnMut(&[usize]) -> Result<Vec<Option<Outcome>>, E> + 'a;
+
+/// The state of a search.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    learned: Learned,
     /// The simulated candidates, in order; the outcome is none if the simulation failed.
-    pub tried: Vec<(usize, Option<Outcome>)>,
-    /// Whether a candidate cheaper than the best one for the first aim is unlikely to meet the goals.
-    pub is_settled: bool,
+    tried: Vec<(usize, Option<Outcome>)>,
 }
 
-/// Simulates candidates and returns their outcomes, none for failures; or ends the search.
-pub type Run<'a> = dyn FnMut(&[usize]) -> ControlFlow<(), Vec<Option<Outcome>>> + 'a;
+impl Search {
+    /// The simulated candidates, in order; the outcome is none if the simulation failed.
+    pub fn tried(&self) -> &[(usize, Option<Outcome>)] {
+        &self.tried
+    }
 
-/// Searches the cheapest candidate of each aim within a number of simulations. The first aim is the user's question:
-/// its search continues as long as there is a cheaper candidate, however unlikely. The other aims are searched until
-/// they are settled. `run` simulates candidates and returns their outcomes in order, or ends the search.
-pub fn search(candidates: &[Predicted], aims: &[Aim], simulations: usize, run: &mut Run<'_>) -> ControlFlow<(), Found> {
-    let mut learned = Learned::default();
-    let mut tried: Vec<(usize, Option<Outcome>)> = Vec::new();
-    let open_beside = |tried: &[(usize, Option<Outcome>)], batch: &[usize], learned: &Learned| -> Vec<Open> {
-        let is_open = |at: &usize| !batch.contains(at) && tried.iter().all(|(known, _)| known != at);
+    /// Searches the cheapest candidate of each aim until a number of simulations. The first aim is the user's question:
+    /// its search continues as long as there is a cheaper candidate, however unlikely. The other aims are searched until
+    /// they are settled. `run` simulates candidates and returns their outcomes in order, or ends the search. A later
+    /// search may add candidates behind those of the former.
+    ///
+    /// # Errors
+    /// The error of `run`.
+    pub fn run<E>(
+        &mut self,
+        candidates: &[Predicted],
+        aims: &[Aim],
+        simulations: usize,
+        run: &mut Run<'_, E>,
+    ) -> Result<(), E> {
+        while self.tried.len() < simulations.min(candidates.len()) {
+            let mut supposed = self.learned.clone();
+            let mut batch: Vec<usize> = Vec::new();
+            while batch.len() < BATCH.min(simulations - self.tried.len()) {
+                let open = self.open_beside(candidates, &batch, &supposed);
+                let Some(next) = next(aims, &self.tried, &open) else { break };
+                supposed.suppose(&candidates[next]);
+                batch.push(next);
+            }
+            if batch.is_empty() {
+                break;
+            }
+            for (&at, outcome) in batch.iter().zip(run(&batch)?) {
+                if let Some(outcome) = &outcome {
+                    self.learned.add(&candidates[at], outcome);
+                }
+                self.tried.push((at, outcome));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a candidate cheaper than the best one for an aim is unlikely to meet its goals.
+    pub fn is_settled(&self, candidates: &[Predicted], aim: &Aim) -> bool {
+        let open = self.open_beside(candidates, &[], &self.learned);
+        promises(aim, &self.tried, &open).iter().all(|promise| promise.probability <= UNLIKELY)
+    }
+
+    /// The candidates that meet the goals of an aim or are likely enough to meet them, each with a price below a limit.
+    pub fn hopeful(&self, candidates: &[Predicted], aim: &Aim, limit_usd: f64) -> Vec<usize> {
+        let open = self.open_beside(candidates, &[], &self.learned);
+        let likely = open.iter().filter(|one| probability(&one.beliefs, aim.costs[one.at], &aim.goals) > UNLIKELY);
+        let meeting =
+            self.tried.iter().filter(|(at, outcome)| outcome.is_some_and(|outcome| aim.is_met(*at, &outcome)));
+        let mut hopeful: Vec<usize> = likely.map(|one| one.at).chain(meeting.map(|&(at, _)| at)).collect();
+        hopeful.retain(|&at| aim.costs[at] < limit_usd);
+        hopeful.sort_unstable();
+        hopeful
+    }
+
+    /// The candidates that are neither simulated nor in a batch, with the beliefs about them.
+    fn open_beside(&self, candidates: &[Predicted], batch: &[usize], learned: &Learned) -> Vec<Open> {
+        let is_open = |at: &usize| !batch.contains(at) && self.tried.iter().all(|(known, _)| known != at);
         let open: Vec<usize> = (0..candidates.len()).filter(is_open).collect();
         open.into_par_iter().map(|at| Open { at, beliefs: learned.beliefs(&candidates[at]) }).collect()
-    };
-    while tried.len() < simulations.min(candidates.len()) {
-        let mut supposed = learned.clone();
-        let mut batch: Vec<usize> = Vec::new();
-        while batch.len() < BATCH.min(simulations - tried.len()) {
-            let open = open_beside(&tried, &batch, &supposed);
-            let Some(next) = next(aims, &tried, &open) else { break };
-            supposed.suppose(&candidates[next]);
-            batch.push(next);
-        }
-        if batch.is_empty() {
-            break;
-        }
-        for (&at, outcome) in batch.iter().zip(run(&batch)?) {
-            if let Some(outcome) = &outcome {
-                learned.add(&candidates[at], outcome);
-            }
-            tried.push((at, outcome));
-        }
     }
-    let open = open_beside(&tried, &[], &learned);
-    let most_likely = |aim: &Aim| {
-        let promises = promises(aim, &tried, &open);
-        promises.into_iter().map(|promise| promise.probability).fold(0.0, f64::max)
-    };
-    let is_settled = aims.first().is_none_or(|aim| most_likely(aim) <= UNLIKELY);
-    ControlFlow::Continue(Found { tried, is_settled })
 }
 
 /// An unsimulated candidate with the belief about it.

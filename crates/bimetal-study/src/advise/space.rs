@@ -2,8 +2,9 @@
 //!
 //! Sizes and spare areas are geometric series, and each has at least a few blocks on every die, because a device with
 //! few large blocks needs some of them for garbage collection. With a goal for wear or responses, raw capacities
-//! continue far beyond the logical one, as long as they can help and fit the budget. Every candidate is a [`Point`]
-//! whose settings name all capacities, so that its device does not depend on prices. The cost of a candidate follows
+//! continue far beyond the logical one, as long as they can help, up to the first beyond the budget. Devices between
+//! those of the series are candidates once the series has been searched ([`Space::between`]). Every candidate is a
+//! [`Point`] whose settings name all capacities, so that its device does not depend on prices. The cost of a candidate follows
 //! from its settings. Whether its scheme accepts the device takes time to find out, so [`Space::confirmed`] does it
 //! only for promising candidates.
 
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bimetal_core::chip::{self, Chip};
 use bimetal_core::device::{BARE_DIES, Template};
 use bimetal_core::drive::Drive;
-use bimetal_core::part::real::whole;
+use bimetal_core::part::real::{pow, whole};
 use bimetal_core::scheme::{self, Regions, SchemeSpec};
 use bimetal_core::units::ByteSize;
 
@@ -32,6 +33,8 @@ const SPARE: [(f64, u64); 6] = [(0.07, 3), (0.13, 4), (0.25, 6), (0.5, 8), (0.9,
 /// Larger spare areas are each twice the previous one. This is the largest share if only responses are limited: beyond
 /// it, garbage collection costs almost nothing.
 const SPARE_FOR_RESPONSES: f64 = 7.2;
+/// Number of sizes in each doubling, for devices between those of the series.
+const FINER_STEPS: u32 = 4;
 /// Raw capacities grow until, without write amplification, they would endure this multiple of the required host writes.
 /// Small writes and garbage collection take several times the host writes.
 const WEAR_ROOM: f64 = 4.0;
@@ -86,15 +89,23 @@ pub fn simulated_bytes(capacity: u64, touched_bytes: u64) -> u64 {
     capacity.min(SIMULATED_MAX.max(touched_bytes))
 }
 
-/// Bytes of a block in all planes of a die, which a scheme fills and erases together.
-fn block_bytes(chip: &Chip) -> u64 {
-    u64::from(chip.page_bytes) * u64::from(chip.pages_per_block) * u64::from(chip.planes.max(1))
-}
-
 /// `bytes` rounded up to whole blocks of every die, and to at least `least` blocks of every die.
 fn in_rows(chip: &Chip, dies: Dies, bytes: f64, least: u64) -> u64 {
-    let row_bytes = block_bytes(chip) * u64::from(dies.count());
+    let row_bytes = chip.block_bytes() * u64::from(dies.count());
     whole((bytes / row_bytes as f64).ceil()).max(least) * row_bytes
+}
+
+/// Sorts devices by price, and by name at equal price.
+pub fn sort(drafts: &mut [Candidate]) {
+    drafts.sort_by(|a, b| {
+        let name = |candidate: &Candidate| (candidate.point.scheme.clone(), candidate.point.set.clone());
+        a.cost_usd.total_cmp(&b.cost_usd).then_with(|| name(a).cmp(&name(b)))
+    });
+}
+
+/// A setting in bytes.
+fn bytes_of(set: &BTreeMap<String, String>, key: &str) -> Option<u64> {
+    Some(set.get(key)?.parse::<ByteSize>().ok()?.0)
 }
 
 impl<'a> Space<'a> {
@@ -162,11 +173,7 @@ impl<'a> Space<'a> {
             };
             drafts.extend(of_scheme.into_iter().filter_map(|set| self.draft(spec, point(set))));
         }
-        // By price, and by name at equal price.
-        drafts.sort_by(|a, b| {
-            let name = |candidate: &Candidate| (candidate.point.scheme.clone(), candidate.point.set.clone());
-            a.cost_usd.total_cmp(&b.cost_usd).then_with(|| name(a).cmp(&name(b)))
-        });
+        sort(&mut drafts);
         drafts
     }
 
@@ -188,7 +195,7 @@ impl<'a> Space<'a> {
     /// Raw capacities of a slow region, in bytes.
     fn spares(&self, slow: &Chip, dies: Dies, wanted: &Wanted) -> Vec<u64> {
         let logical = self.logical();
-        let rows = logical.div_ceil(block_bytes(slow) * u64::from(dies.count()));
+        let rows = logical.div_ceil(slow.block_bytes() * u64::from(dies.count()));
         let sized = |share: f64, least: u64| in_rows(slow, dies, logical as f64 * (1.0 + share), rows + least);
         let mut sizes = SPARE.map(|(share, least)| sized(share, least)).to_vec();
         let (mut share, least) = SPARE[SPARE.len() - 1];
@@ -197,7 +204,8 @@ impl<'a> Space<'a> {
             let size = sized(share, least);
             let is_of_use = last as f64 * self.scale * f64::from(slow.endurance) < WEAR_ROOM * wanted.host_bytes
                 || wanted.is_timed && share <= SPARE_FOR_RESPONSES;
-            let is_paid = |budget: f64| self.price(slow, size).is_some_and(|usd| usd <= budget);
+            // The first size beyond the budget is tried, too: a smaller one within the budget may do as well.
+            let is_paid = |budget: f64| self.price(slow, last).is_some_and(|usd| usd <= budget);
             let is_simulated = size / u64::from(slow.page_bytes) <= PAGES_MAX;
             if !(is_of_use && wanted.budget_usd.is_none_or(is_paid) && is_simulated) {
                 break;
@@ -321,9 +329,50 @@ impl<'a> Space<'a> {
         set
     }
 
+    /// Devices between a candidate and the next smaller ones of the series: up to half of its spare area, up to half of
+    /// its fast region, or both.
+    pub fn between(&self, candidate: &Candidate) -> Vec<Candidate> {
+        let Ok(spec) = scheme::find(&candidate.point.scheme) else { return Vec::new() };
+        let set = &candidate.point.set;
+        let chip = |region: &str| self.chips.iter().find(|chip| Some(&chip.name) == set.get(&format!("{region}.chip")));
+        let part = |region: &str, dies: Option<Dies>| Some((chip(region)?, dies?));
+        let slow = part("slow", candidate.layout.slow_dies);
+        let fast = part("fast", candidate.layout.fast_dies);
+        let budget = bytes_of(set, "budget").unwrap_or(0);
+        let logical = self.logical();
+        let share = |step: u32| pow(0.5, f64::from(step) / f64::from(FINER_STEPS));
+        let sized = |spare_step: u32, fast_step: u32| {
+            let mut set = set.clone();
+            let fast_bytes = |chip, dies, bytes| in_rows(chip, dies, bytes as f64 * share(fast_step), FAST[0].1);
+            if let Some((chip, dies)) = slow {
+                let spare = bytes_of(&set, "slow.capacity")?.saturating_sub(budget + logical);
+                let rows = logical.div_ceil(chip.block_bytes() * u64::from(dies.count()));
+                let bytes = logical as f64 + spare as f64 * share(spare_step);
+                let mut bytes = in_rows(chip, dies, bytes, rows + SPARE[0].1);
+                if budget > 0 {
+                    let budget = fast_bytes(chip, dies, budget);
+                    set.insert("budget".into(), ByteSize(budget).to_string());
+                    bytes += budget;
+                }
+                set.insert("slow.capacity".into(), ByteSize(bytes).to_string());
+            }
+            if let Some((chip, dies)) = fast {
+                let bytes = fast_bytes(chip, dies, bytes_of(&set, "fast.capacity")?);
+                set.insert("fast.capacity".into(), ByteSize(bytes).to_string());
+            }
+            Some(set)
+        };
+        let steps = |is_there: bool| 0..=if is_there { FINER_STEPS - 1 } else { 0 };
+        let sizes =
+            steps(slow.is_some()).flat_map(|spare| steps(fast.is_some() || budget > 0).map(move |fast| (spare, fast)));
+        let sets: BTreeSet<_> =
+            sizes.filter_map(|(spare, fast)| sized(spare, fast)).filter(|other| other != set).collect();
+        sets.into_iter().filter_map(|set| self.draft(spec, Point { set, ..candidate.point.clone() })).collect()
+    }
+
     /// A device with these settings; none if a part has no price.
     fn draft(&self, spec: &SchemeSpec, point: Point) -> Option<Candidate> {
-        let bytes = |key: &str| Some(point.set.get(key)?.parse::<ByteSize>().ok()?.0);
+        let bytes = |key: &str| bytes_of(&point.set, key);
         let usual = &self.template.device().regions;
         let region = |name: &str| {
             let chip = self.chips.iter().find(|chip| Some(&chip.name) == point.set.get(&format!("{name}.chip")))?;
@@ -408,7 +457,7 @@ mod tests {
             assert!(!found.is_empty(), "{name}");
             let chip = chip::find(name).unwrap();
             for draft in found {
-                let of_dies = draft.layout.flash_bytes / block_bytes(&chip);
+                let of_dies = draft.layout.flash_bytes / chip.block_bytes();
                 assert!(of_dies.is_multiple_of(draft.layout.dies().into()), "{name}: {}", draft.layout.words(1.0));
             }
         }
@@ -426,6 +475,33 @@ mod tests {
         assert!((32e9..80e9).contains(&(enough as f64)), "{enough}");
         let paid = drafts(&asked, &Wanted { budget_usd: Some(1.0), ..worn });
         assert!(most_flash(&paid) > usual && most_flash(&paid) < enough);
+    }
+
+    #[test]
+    fn devices_between_two_sizes_have_prices_between_theirs() {
+        let prices = PriceList::new(None, None, &[]).unwrap();
+        let asked = Asked {
+            schemes: ["pagemap", "hyssd", "pslc-dynamic", "pslc-static"].map(str::to_owned).to_vec(),
+            chips: ["pslc-tlc-2021", "tlc-3d-2021"].map(str::to_owned).to_vec(),
+            ..Asked::default()
+        };
+        let space = Space::new(&asked, 1 << 30, &prices).unwrap();
+        let all = space.drafts(&Wanted::default(), &TraceSource::in_memory("m"), &Replay::default());
+        let largest = |scheme: &str| all.iter().rfind(|draft| draft.point.scheme == scheme).unwrap();
+        for (scheme, count) in [("pagemap", 3), ("hyssd", 15), ("pslc-dynamic", 15), ("pslc-static", 15)] {
+            let whole = largest(scheme);
+            let between = space.between(whole);
+            assert_eq!(between.len(), count, "{scheme}");
+            for draft in &between {
+                assert!(draft.cost_usd < whole.cost_usd && draft.cost_usd > whole.cost_usd / 2.0, "{}", draft.cost_usd);
+                assert_eq!(draft.layout.dies(), whole.layout.dies());
+                space.confirmed(draft).unwrap();
+            }
+        }
+        // The least sizes have nothing below them.
+        for draft in all.iter().filter(|draft| draft.point.scheme == "pagemap").take(1) {
+            assert!(space.between(draft).is_empty(), "{}", draft.layout.words(1.0));
+        }
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! The search on spaces that are small enough to be enumerated: how often it finds the true optimum with simulations of
 //! a fifth of the space.
 
-use super::goals::Outcome;
-use super::search::Aim;
+use std::convert::Infallible;
+
+use rayon::prelude::*;
+
+use super::goals::{Outcome, Whole};
+use super::search::{Aim, Search};
 use super::*;
 use crate::generate;
 use crate::sweep::run::run_on;
@@ -44,7 +48,9 @@ fn enumerated(name: &str, workload: Workload, arrivals: &str) -> Enumerated {
     let space = Space::new(&question.asked, workload.touched_bytes(), &question.prices).unwrap();
     let trace = Loaded { workload: workload.compacted(), fingerprint: String::new() };
     let quiet = |_, _, _| ControlFlow::Continue(());
-    let (candidates, predicted) = candidates(&space, &trace, &source, &question, &terms, &quiet).unwrap();
+    let load = load(&trace, &space, &question, &terms);
+    let selector = Selector { space: &space, load, goals: &[], terms: &terms, progress: &quiet };
+    let (candidates, predicted) = candidates(&selector, &source, &question).unwrap();
     let outcomes = candidates.par_iter().map(|candidate| {
         let row = run_on(&candidate.point, &trace, &|bytes| memory::check_bytes(bytes), &mut to_the_end);
         let whole = Whole { cost_usd: candidate.cost_usd, scale: candidate.scale };
@@ -85,12 +91,12 @@ impl Enumerated {
         let aim = Aim { goals: goals.to_vec(), costs: self.costs.clone() };
         let truth = aim.cheapest(&all);
         let most = self.predicted.len() / SIMULATED;
-        let mut run = |batch: &[usize]| ControlFlow::Continue(batch.iter().map(|&at| self.outcomes[at]).collect());
-        let found = search::search(&self.predicted, std::slice::from_ref(&aim), most, &mut run);
-        let ControlFlow::Continue(found) = found else { unreachable!("nothing stops it") };
-        assert!(found.tried.len() <= most);
+        let mut run = |batch: &[usize]| Ok(batch.iter().map(|&at| self.outcomes[at]).collect());
+        let mut search = Search::default();
+        let done: Result<(), Infallible> = search.run(&self.predicted, std::slice::from_ref(&aim), most, &mut run);
+        assert!(done.is_ok() && search.tried().len() <= most);
         let cost = |at: Option<usize>| at.map(|at| self.costs[at]);
-        (cost(aim.cheapest(&found.tried)) == cost(truth), found.tried.len())
+        (cost(aim.cheapest(search.tried())) == cost(truth), search.tried().len())
     }
 }
 
@@ -140,4 +146,43 @@ fn the_true_optimum_is_found_in_a_closed_loop() {
 fn the_true_optimum_is_found_in_an_open_loop() {
     let found = found_percent("trace:0.5");
     assert!(found >= 95.0, "{found:.1} %");
+}
+
+#[test]
+fn a_size_between_those_of_the_series_is_found() {
+    let settings = [("requests", "12000"), ("span", "128MiB")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let workload = || Workload::of(generate::trace("uniform", &settings, 7).unwrap(), None);
+    let (repeat, measure) = usual_passes(&workload(), workload().touched_bytes());
+    let source = TraceSource { name: "uniform".into(), from: crate::sweep::source::Origin::Sample, limit: None };
+    let answer = |goals: &[Goal]| {
+        let question = Question {
+            goals: goals.to_vec(),
+            asked: Asked {
+                schemes: vec!["pagemap".into()],
+                chips: vec!["tlc-3d-2018".into()],
+                channels: Some(1),
+                dies_per_channel: Some(1),
+                ..Asked::default()
+            },
+            drives: vec!["none".into()],
+            prices: PriceList::new(None, None, &[]).unwrap(),
+            write_bytes_per_day: Some(1e9),
+            replay: Replay { repeat, measure, arrivals: "closed:1".into(), ..Replay::default() },
+            simulations: None,
+            jobs: 0,
+        };
+        advise(workload(), &source, &question, &|_, _, _| ControlFlow::Continue(())).unwrap()
+    };
+    // No device meets this goal, so that all devices of the series are simulated.
+    let mut series = answer(&[Goal { measure: Measure::Mean, limit: 1e-3 }]).simulated;
+    series.sort_by(|a, b| a.cost_usd.total_cmp(&b.cost_usd));
+    let years = |at: usize| series[at].life_years.unwrap();
+    // Two of them that are several blocks apart.
+    let is_far = |at: &usize| series[*at].cost_usd > 1.35 * series[at - 1].cost_usd;
+    let at = (1..series.len()).find(is_far).unwrap();
+    let goal = Goal { measure: Measure::Life, limit: years(at) / 1.15 };
+    let found = answer(&[goal]).recommended.unwrap();
+    assert!(found.meets && found.life_years.unwrap() >= goal.limit);
+    let (dearer, cheaper) = (series[at].cost_usd, series[at - 1].cost_usd);
+    assert!(cheaper < found.cost_usd && found.cost_usd < dearer, "{cheaper} < {} < {dearer}", found.cost_usd);
 }
