@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import dask
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -64,8 +65,10 @@ def expected(study: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """Start a cluster of two worker processes."""
+    """Start a cluster of two worker processes. Those that tests kill are started again, however often."""
     with (
+        # After this time, the cluster closes a worker of the same name that is just starting again.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
