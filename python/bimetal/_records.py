@@ -2203,9 +2203,9 @@ class TraceFacts(Record):
     trims
         Trim requests.
     read_bytes
-        Bytes read.
+        Bytes read, in whole sectors as a device moves them.
     write_bytes
-        Bytes written.
+        Bytes written, in whole sectors.
     footprint_bytes
         Bytes of the distinct aligned 4-KiB pages that are read or written.
     duration_s

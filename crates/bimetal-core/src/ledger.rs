@@ -128,6 +128,10 @@ pub struct Timing {
     pub transfer: Nanos,
     /// Time of a page's copy within its die, if the part supports it.
     pub copyback: Option<Nanos>,
+    /// The mode of the cells.
+    pub mode: CellMode,
+    /// Whether the part's dies have registers, because they program pages together in the native mode.
+    pub has_registers: bool,
     /// Pages that a die reads together.
     pub read_group: u32,
     /// Time for which a page read occupies a die, and the same for each further page that is sensed together with it.
@@ -149,8 +153,20 @@ impl Timing {
         let (transfer, copyback) = (chip.transfer(), chip.copyback(mode));
         let first = Nanos(read.0 / u64::from(chip.independent_reads));
         let further = Nanos((read - first).0 / u64::from(read_group).saturating_sub(1).max(1));
-        let read_share = [first, further];
-        Self { read, program, fold: program, erase, transfer, copyback, read_group, read_share, program_group, suspend }
+        Self {
+            read,
+            program,
+            fold: program,
+            erase,
+            transfer,
+            copyback,
+            mode,
+            has_registers: chip.program_group(CellMode::Native) > 1,
+            read_group,
+            read_share: [first, further],
+            program_group,
+            suspend,
+        }
     }
 
     /// The same, but folding reaches only the share `efficiency` of the cells' speed.
@@ -163,11 +179,6 @@ impl Timing {
     #[inline]
     pub fn program_for(&self, cause: Cause) -> Nanos {
         if cause == Cause::MigrateDown { self.fold } else { self.program }
-    }
-
-    /// Whether its die reads or programs pages together.
-    pub fn is_grouped(&self) -> bool {
-        self.program_group > 1
     }
 
     /// Array and channel time of one operation that is not a copy within a die.
@@ -200,19 +211,26 @@ impl Row {
     /// Time spent on one kind of operation for one cause. The time of a copy within a die is divided: the read has its
     /// array time, the program the rest.
     pub fn time(&self, op: FlashOp, cause: Cause) -> Nanos {
-        let (count, copybacks) = (self.counts.get(op, cause), self.counts.copybacks(cause));
-        let of_copyback = match (op, self.timing.copyback) {
-            (FlashOp::Read, Some(_)) => self.timing.read,
-            (FlashOp::Program, Some(copyback)) => copyback - self.timing.read,
-            (FlashOp::Read, None) => {
-                let [first, further] = self.timing.read_share;
-                let together = self.counts.sensed_together(cause);
-                return self.timing.transfer * count + first * (count - together) + further * together;
+        let (timing, count, copybacks) = (&self.timing, self.counts.get(op, cause), self.counts.copybacks(cause));
+        match op {
+            FlashOp::Read => {
+                let ([first, further], together) = (timing.read_share, self.counts.sensed_together(cause));
+                let alone = count - copybacks - together;
+                timing.transfer * (count - copybacks) + first * alone + further * together + timing.read * copybacks
             }
-            (FlashOp::Program, None) => return (self.timing.program_for(cause) + self.timing.transfer) * count,
-            (FlashOp::Erase, _) => return self.timing.of_op(op) * count,
-        };
-        self.timing.of_op(op) * (count - copybacks) + of_copyback * copybacks
+            FlashOp::Program => {
+                let of_copyback = timing.copyback.map_or(Nanos(0), |copyback| copyback - timing.read);
+                (timing.program_for(cause) + timing.transfer) * (count - copybacks) + of_copyback * copybacks
+            }
+            FlashOp::Erase => timing.erase * count,
+        }
+    }
+
+    /// Part of the time in which folding waits for the firmware, so that no cell is programmed.
+    pub fn firmware(&self) -> Nanos {
+        let cause = Cause::MigrateDown;
+        let folded = self.counts.get(FlashOp::Program, cause) - self.counts.copybacks(cause);
+        (self.timing.fold - self.timing.program) * folded
     }
 
     /// Time for which the operations held a channel; copies within a die hold none.
@@ -224,7 +242,7 @@ impl Row {
 
     /// Time for which the operations held a die. A die with registers is free while pages are on the channel.
     pub fn on_die(&self) -> Nanos {
-        if self.timing.is_grouped() { self.busy() - self.on_channel() } else { self.busy() }
+        if self.timing.has_registers { self.busy() - self.on_channel() } else { self.busy() }
     }
 
     /// Time of all operations.

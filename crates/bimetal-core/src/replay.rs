@@ -291,10 +291,11 @@ impl<'a, F: Front> Driver<'a, F> {
     ) -> ControlFlow<()> {
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return ControlFlow::Continue(()) };
         let scale = |ns: u64| if speed == 1.0 { ns } else { (ns as f64 / speed) as u64 };
-        // A pass begins one mean inter-arrival time after the last arrival of the previous pass.
+        // A pass begins one mean inter-arrival time after the last arrival of the previous pass. Without times between the
+        // requests it begins when the previous pass is served.
         let duration = scale(last.arrival_ns - first.arrival_ns.min(last.arrival_ns));
-        let period = duration + duration / requests.len() as u64;
-        let offset = u64::from(pass) * period;
+        let period = duration + duration.checked_div(requests.len() as u64 - 1).unwrap_or(0);
+        let offset = if period == 0 { self.latest_ns } else { u64::from(pass) * period };
         for request in requests {
             let arrival_ns = offset + scale(request.arrival_ns.saturating_sub(first.arrival_ns));
             let quiet_ns = arrival_ns.saturating_sub(self.latest_ns);
@@ -425,8 +426,9 @@ impl<'a, F: Front> Driver<'a, F> {
     }
 
     fn finish<M: Simulation>(mut self, media: &mut M, scheme: &mut dyn Scheme<M>) -> Outcome {
-        // Data that are still in a buffer are part of the measurement.
+        // Data that are still in a buffer, and queued writes of disks, are part of the measurement.
         self.front.drain(media, scheme, self.latest_ns);
+        media.finish();
         self.front.metrics(&mut self.course.controller);
         self.mark(media, scheme);
         if self.plan.intervals > 0 {
@@ -447,7 +449,6 @@ impl<'a, F: Front> Driver<'a, F> {
         self.metrics.clear();
         scheme.metrics(&mut self.metrics);
         self.measured.metrics = self.metrics;
-        media.finish();
         self.measured.servers = media.servers();
         self.measured.servers.extend(self.front.servers());
         self.measured.ledger = media.ledger().clone();

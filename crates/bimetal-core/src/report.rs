@@ -75,9 +75,9 @@ pub struct TraceFacts {
     pub writes: u64,
     /// Trim requests.
     pub trims: u64,
-    /// Bytes read.
+    /// Bytes read, in whole sectors as a device moves them.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes written, in whole sectors.
     pub write_bytes: u64,
     /// Bytes of the distinct aligned 4-KiB pages that are read or written.
     pub footprint_bytes: u64,

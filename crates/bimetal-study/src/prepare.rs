@@ -46,14 +46,9 @@ impl Workload {
     /// A trace, or its first `limit` requests.
     pub fn of(trace: Trace, limit: Option<u64>) -> Self {
         let mut requests = trace.requests;
-        let cut = limit.is_some_and(|limit| limit < requests.len() as u64);
         requests.truncate(limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
-        let (mut facts, extents) =
+        let (facts, extents) =
             Threads.join(|| TraceFacts::of(&trace.name, trace.format, &requests), || Extents::of(&requests));
-        if !cut {
-            // Byte totals of the source, before requests were rounded up to sectors.
-            (facts.read_bytes, facts.write_bytes) = (trace.read_bytes, trace.write_bytes);
-        }
         let layouts = Arc::default();
         Self { facts, requests: Arc::new(requests), extents: Arc::new(extents), layouts, warnings: trace.warnings }
     }
@@ -407,6 +402,20 @@ mod tests {
         assert_eq!(named(&["pagemap", "pagemap", "chang"]), Ok((2, false)));
         assert_eq!(named(&["pagemap", "all"]), Ok((SCHEMES.len(), true)));
         assert!(named(&["all", "none"]).unwrap_err().to_string().starts_with("there is no scheme `none`"));
+    }
+
+    #[test]
+    fn sizes_are_those_of_whole_sectors_with_and_without_a_limit() {
+        let text = "w,0,100,0\nr,512,513,1\nw,1024,100,2\n";
+        let columns = Some("op,offset,size,time:s".parse().unwrap());
+        let options = bimetal_core::trace::Options { columns, ..Default::default() };
+        let trace = || bimetal_core::trace::decode("t.csv", text.as_bytes(), &options).unwrap();
+        assert_eq!(trace().write_bytes, 200);
+        for (limit, write_bytes) in [(None, 1024), (Some(3), 1024), (Some(2), 512)] {
+            let facts = Workload::of(trace(), limit).facts;
+            // A life is the quotient of host writes in sectors and this rate.
+            assert_eq!((facts.read_bytes, facts.write_bytes), (1024, write_bytes), "{limit:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use bimetal_core::report::{Better, Figure, KeyFigures, Shown};
+use bimetal_core::report::{Better, Figure, KeyFigures, Shown, Unit};
 
 use crate::compare::Entry;
 use crate::number::{self, dollars, significant};
@@ -74,7 +74,12 @@ impl Sort {
             Self::Response => entry.mean_us(),
             Self::P99 => Some(report.response_us.p99),
             Self::Service => entry.service_us.map(|service| service.mean),
-            Self::Figure(at) => KeyFigures::ALL[at].badness(&report.key_figures),
+            Self::Figure(at) => {
+                let figure = &KeyFigures::ALL[at];
+                // A device whose flash is not written does not wear out.
+                let unworn = (figure.unit == Unit::Year).then_some(f64::NEG_INFINITY);
+                figure.badness(&report.key_figures).or(unworn)
+            }
             Self::Name | Self::Listed => None,
         }
     }
@@ -242,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_comes_first_and_what_is_missing_last() {
+    fn the_best_comes_first_and_overloaded_devices_last() {
         let sketches = [
             Sketch { scheme: "slow", mean_us: 9.0, years: None, usd: 7.0, ..FLASH },
             Sketch { scheme: "behind", mean_us: 1.0, years: Some(9.0), usd: 1.0, growing: true, ..FLASH },
@@ -253,7 +258,8 @@ mod tests {
         for (sort, expected) in [
             (Sort::Response, ["fast", "equal", "slow", "behind"]),
             (Sort::P99, ["fast", "equal", "slow", "behind"]),
-            (sort("life"), ["equal", "fast", "slow", "behind"]),
+            // No page was programmed on the slow device.
+            (sort("life"), ["slow", "equal", "fast", "behind"]),
             (sort("cost"), ["slow", "fast", "equal", "behind"]),
             (Sort::Name, ["behind", "equal", "fast", "slow"]),
             (Sort::Listed, ["slow", "behind", "fast", "equal"]),

@@ -227,6 +227,18 @@ fn overload_is_said_plainly() {
     assert!(ran.stdout.contains("  ! it falls behind in bursts"), "{}", ran.stdout);
 }
 
+/// Dies are free while pages are on the channel: with their transfers, they would be busy for more than the whole time.
+#[test]
+fn the_dies_of_a_region_are_as_busy_as_the_load_says() {
+    let bench = Bench::new();
+    bench.succeed(&["generate", "uniform", "u.bimetal", "--set", "requests=20000", "--set", "span=64MiB"]);
+    let compared = bench.json(&["compare", "u.bimetal", "--schemes", "pagemap", "--arrivals", "closed:64"]);
+    let result = &compared["results"][0];
+    assert_eq!(result["load"]["bottleneck"], "slow", "{}", result["load"]);
+    let (utilisation, busy) = (&result["load"]["utilisation"], &result["regions"][0]["busy"]);
+    assert!(busy.as_f64().unwrap() > 0.5 && busy == utilisation, "{busy} {utilisation}");
+}
+
 #[test]
 fn failures_without_a_replacement_are_warned_of() {
     let bench = Bench::new();

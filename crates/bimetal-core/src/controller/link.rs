@@ -55,10 +55,13 @@ impl Link {
         Self { sector_ps, is_half_duplex, free_at: [Moment::at(0); 2], busy_ps: [0; 2] }
     }
 
-    /// Moves sectors to the controller from `at_ns` on. Returns the end of the transfer.
+    /// Moves sectors of a write to the controller, which takes them from `ready_ns` on. The host has them at `start_ns`:
+    /// until they are taken, the link moves other data. Returns the end of the transfer.
     #[inline]
-    pub(super) fn receive(&mut self, sectors: u32, at_ns: u64) -> u64 {
-        self.occupy(FROM_HOST, at_ns, u64::from(sectors) * self.sector_ps).ceil_ns()
+    pub(super) fn receive(&mut self, sectors: u32, start_ns: u64, ready_ns: u64) -> u64 {
+        let time = u64::from(sectors) * self.sector_ps;
+        let end = self.occupy(FROM_HOST, start_ns, time);
+        end.max(Moment::at(ready_ns).after(time)).ceil_ns()
     }
 
     /// Moves the data of a read to the host. The flash has all of them at `ready_ns`, and pieces of them from
@@ -105,8 +108,8 @@ mod tests {
         // 146.285714… ns for a sector.
         let took_ns = [0, year_ns].map(|at_ns| {
             let mut link = Link::new(3500.0, false);
-            let first = link.receive(1, at_ns);
-            [first - at_ns, link.receive(8, at_ns) - at_ns]
+            let first = link.receive(1, at_ns, at_ns);
+            [first - at_ns, link.receive(8, at_ns, at_ns) - at_ns]
         });
         assert_eq!(took_ns, [[147, 1317]; 2]);
     }

@@ -25,7 +25,7 @@ use self::map_cache::MapCache;
 use self::write_buffer::{UNIT_SECTORS, WriteBuffer};
 use crate::ledger::{Server, ServerKind};
 use crate::media::Simulation;
-use crate::request::{Op, Request};
+use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::scheme::{Metrics, Scheme, ratio};
 use crate::units::{ByteSize, Nanos};
 
@@ -80,6 +80,9 @@ fn is_all(share: &f64) -> bool {
 const TIME_MAX_US: f64 = 1e6;
 /// Largest size that is accepted: more than any drive has, and within the limits of the tables.
 const BUFFER_MAX: u64 = 64 << 30;
+
+/// Largest logical capacity with a write buffer, in bytes: it numbers units with 32 bits.
+pub const BUFFERED_MAX: u64 = (UNIT_SECTORS as u64 * SECTOR_BYTES) << 32;
 
 impl ControllerSettings {
     /// Checks each figure.
@@ -300,14 +303,14 @@ impl Controller {
     ) -> u64 {
         self.counts.written_sectors += u64::from(request.sectors);
         if self.buffer.is_none() {
-            let there_ns = self.link.receive(request.sectors, start_ns);
+            let there_ns = self.link.receive(request.sectors, start_ns, start_ns);
             return self.pass_on(media, scheme, request, there_ns) + self.write_latency_ns;
         }
         let (mut there_ns, mut sector) = (start_ns, request.sector);
         while sector < request.end() {
             let in_unit = (sector % u64::from(UNIT_SECTORS)) as u32;
             let sectors = (UNIT_SECTORS - in_unit).min((request.end() - sector) as u32);
-            there_ns = self.link.receive(sectors, there_ns);
+            there_ns = self.link.receive(sectors, start_ns, there_ns);
             there_ns = self.wait_for_room(media, scheme, sector, there_ns);
             if let Some(buffer) = &mut self.buffer {
                 self.counts.overwritten_sectors += u64::from(buffer.put(sector, sectors, request.handle));

@@ -100,6 +100,20 @@ fn commands_follow_each_other_and_the_link_has_two_directions() {
 }
 
 #[test]
+fn a_link_is_free_while_a_write_waits_for_room_in_the_buffer() {
+    let (mut media, mut scheme, mut controller) = parts(|settings| {
+        settings.half_duplex = true;
+        settings.buffer = ByteSize(32 << 10);
+    });
+    // Far more than the buffer takes.
+    let written = controller.serve(&mut media, &mut scheme, &request(Op::Write, 0, 512), 0);
+    assert!(written > 2_800_000, "{written}");
+    // A read of data in the buffer: those of the write take 512 us on the link, its own 8 us.
+    let read = controller.serve(&mut media, &mut scheme, &request(Op::Read, 504, 8), 0);
+    assert_eq!(read, 1_000 + 512_000 + 8_000 + 20_000);
+}
+
+#[test]
 fn the_controller_and_the_busier_direction_of_the_link_have_busy_times() {
     let (mut media, mut scheme, mut controller) = parts(|_| ());
     for (op, sector) in [(Op::Write, 16), (Op::Write, 0), (Op::Write, 8), (Op::Read, 0)] {

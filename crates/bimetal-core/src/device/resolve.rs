@@ -84,6 +84,14 @@ impl Device {
             let what = "a serial device does one operation at a time and has no controller; remove one of the two";
             return Err(self.wrong("serial", what));
         }
+        if settings.buffer.0 > 0 && self.logical.0 > controller::BUFFERED_MAX {
+            let what = format!(
+                "a write buffer is simulated for up to {}, and the device has {}; set it to 0, or use a smaller device",
+                ByteSize(controller::BUFFERED_MAX),
+                self.logical
+            );
+            return Err(self.wrong("controller.buffer", what));
+        }
         let mapping_sectors = slow.geometry.page_sectors();
         Ok(Some(controller::Spec {
             settings: settings.clone(),

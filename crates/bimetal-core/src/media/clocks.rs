@@ -1,7 +1,7 @@
 //! Clocks of dies and channels: one busy-until time each.
 //!
-//! An operation starts when its input is ready and its die is free, and occupies the channel for its transfer when the
-//! channel is free. Background work is a backlog of its die, which is worked off while the die is idle.
+//! An operation starts when its input is ready and its die is free, and occupies the channel for its transfer. A channel
+//! does not wait for data that are not ready: it transfers other pages first. Background work is a backlog of its die, which is worked off while the die is idle.
 //!
 //! Dies that read and program pages together have registers. One holds the sensed pages, which leave over the channel
 //! while the die does other work. Another holds the next wordline, which is transferred while the array programs the
@@ -23,7 +23,8 @@ struct Die {
     channel: u32,
     /// Background work not yet done at `free_at`.
     backlog_ns: u64,
-    /// Longest operation in the backlog: the longest time that a foreground operation may have to wait for it.
+    /// Mean duration of the operations in the backlog, each weighted by its duration: that of the operation which is in
+    /// progress at a random time.
     backlog_op_ns: u64,
 }
 
@@ -117,15 +118,20 @@ pub(super) const NO_GROUP: u32 = u32::MAX;
 /// Time that marks pages sensed in the background.
 const IN_BACKGROUND: u64 = u64::MAX;
 
+/// Clocks of a channel for pages that are read: one for each cell mode, because no page can arrive sooner than one
+/// sensing time from now, and one for all reads of the host, which take precedence on dies with registers.
+const READ_CLOCKS: usize = 3;
+const HOST_READS: usize = 2;
+
 /// The clocks of a device. Times are in nanoseconds; a foreground operation returns its end.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clocks {
     #[serde(with = "crate::save::sized")]
     dies: Vec<Die>,
-    /// By channel: time at which the last transfer ends.
+    /// By channel: time at which all transfers so far end, if their data are ready.
     channels: Table<u64>,
-    /// The same for host reads, which take precedence, on channels of dies with registers.
-    read_channels: Table<u64>,
+    /// By channel.
+    reads: Table<u64>,
     #[serde(with = "crate::save::sized")]
     registers: Vec<Registers>,
 }
@@ -135,7 +141,7 @@ impl Clocks {
     pub(super) fn add(&mut self, dies: u32, channels: u32) -> u32 {
         let (first_die, first_channel) = (self.dies.len() as u32, self.channels.len() as u32);
         self.channels = vec![0; (first_channel + channels) as usize].into();
-        self.read_channels = self.channels.clone();
+        self.reads = vec![0; (first_channel + channels) as usize * READ_CLOCKS].into();
         self.registers.resize(self.dies.len() + dies as usize, Registers::default());
         self.dies.extend((0..dies).map(|die| Die { channel: first_channel + die % channels, ..Die::default() }));
         first_die
@@ -143,19 +149,28 @@ impl Clocks {
 
     /// A page read: the die's array time, then the transfer.
     #[inline(always)]
-    pub(super) fn read(&mut self, die: u16, ready: u64, timing: &Timing) -> u64 {
+    pub(super) fn read(&mut self, die: u16, now: u64, timing: &Timing) -> u64 {
         let die = &mut self.dies[usize::from(die)];
-        let sensed = die.start(ready) + timing.read.0;
-        die.free_at = transfer(&mut self.channels, die.channel, sensed, timing);
+        let sensed = die.start(now) + timing.read.0;
+        die.free_at = transfer(&mut self.channels, die.channel, (now, sensed), timing.transfer);
+        if timing.transfer.0 > 0 {
+            let reads = &mut self.reads[die.channel as usize * READ_CLOCKS + timing.mode as usize];
+            die.free_at = die.free_at.max(queued(reads, now + timing.read.0, timing.transfer));
+        }
         die.free_at
     }
 
     /// A page program: the transfer, then the die's array time.
     #[inline(always)]
-    pub(super) fn program(&mut self, die: u16, ready: u64, timing: &Timing) -> u64 {
+    pub(super) fn program(
+        &mut self,
+        die: u16,
+        (now, ready): (u64, u64),
+        (transfer_time, array_time): (Nanos, Nanos),
+    ) -> u64 {
         let die = &mut self.dies[usize::from(die)];
         let start = die.start(ready);
-        die.free_at = transfer(&mut self.channels, die.channel, start, timing) + timing.program.0;
+        die.free_at = transfer(&mut self.channels, die.channel, (now, start), transfer_time) + array_time.0;
         die.free_at
     }
 
@@ -168,13 +183,13 @@ impl Clocks {
     }
 
     /// Reads and programs that follow each other on one die and take `time` together. The die is the bottleneck of its
-    /// own channel, so the sum of the times is exact once the first transfer has got the channel. `timing` is the
-    /// timing of the programs.
+    /// own channel, so the sum of the times is exact once the first transfer has got the channel. The last program takes
+    /// `program` after its transfer.
     #[inline]
-    pub(super) fn copy_run(&mut self, die: u16, ready: u64, time: Nanos, timing: &Timing) -> u64 {
+    pub(super) fn copy_run(&mut self, die: u16, ready: u64, time: Nanos, program: Nanos) -> u64 {
         let end = self.work(die, ready, time);
         let channel = self.dies[usize::from(die)].channel;
-        self.channels[channel as usize] = end - timing.program.0;
+        self.channels[channel as usize] = end - program.0;
         end
     }
 
@@ -199,16 +214,16 @@ impl Clocks {
             };
             registers.sense(group, now, (start + timing.read.0).max(registers.sent_at));
         }
-        let (transfer, sensed, channel) = (timing.transfer.0, registers.sensed_at, die.channel as usize);
-        let queue = &mut self.channels[channel];
-        *queue = (*queue).max(now) + transfer;
+        let (transfer, arrived, channel) =
+            (timing.transfer, registers.sensed_at + timing.transfer.0, die.channel as usize);
+        let queue = queued(&mut self.channels[channel], now, transfer);
         let end = if host {
-            // No page can arrive sooner than one sensing time from now.
-            let reads = &mut self.read_channels[channel];
-            *reads = (*reads).max(now + timing.read.0) + transfer;
-            (sensed + transfer).max(*reads)
+            let first = channel * READ_CLOCKS;
+            let of_host = queued(&mut self.reads[first + HOST_READS], now, transfer);
+            let of_mode = queued(&mut self.reads[first + timing.mode as usize], now + timing.read.0, transfer);
+            arrived.max(of_host).max(of_mode)
         } else {
-            (sensed + transfer).max(*queue)
+            arrived.max(queue)
         };
         registers.sent_at = registers.sent_at.max(end);
         (end, together)
@@ -227,9 +242,8 @@ impl Clocks {
         (transfer, array_time): (Nanos, Nanos),
     ) -> u64 {
         let (die, registers) = (&mut self.dies[usize::from(die)], &mut self.registers[usize::from(die)]);
-        let queue = &mut self.channels[die.channel as usize];
-        *queue = (*queue).max(now) + transfer.0;
-        let loaded = (ready.max(registers.free_at) + transfer.0).max(*queue);
+        let queue = queued(&mut self.channels[die.channel as usize], now, transfer);
+        let loaded = (ready.max(registers.free_at) + transfer.0).max(queue);
         registers.loaded_at = registers.loaded_at.max(loaded);
         if !last {
             return registers.loaded_at.max(die.free_at) + array_time.0;
@@ -256,8 +270,10 @@ impl Clocks {
     #[inline]
     pub(super) fn defer(&mut self, die: u16, time: Nanos) {
         let die = &mut self.dies[usize::from(die)];
+        let (before, own) = (u128::from(die.backlog_ns), u128::from(time.0));
+        let weighted = u128::from(die.backlog_op_ns) * before + own * own;
+        die.backlog_op_ns = weighted.checked_div(before + own).map_or(0, |mean| mean as u64);
         die.backlog_ns += time.0;
-        die.backlog_op_ns = die.backlog_op_ns.max(time.0);
     }
 
     /// Time at which a die's last foreground operation ends.
@@ -291,7 +307,7 @@ impl Clocks {
         match self.dies.iter().position(|die| !is_sound(die)) {
             Some(die) => Err(format!("a time of die {die} is too far in the future")),
             None if !self.registers.iter().all(are_near) => Err("a time of registers is too far in the future".into()),
-            None if self.channels.iter().chain(&self.read_channels).all(near) => Ok(()),
+            None if self.channels.iter().chain(&self.reads).all(near) => Ok(()),
             None => Err("a time of a channel is too far in the future".into()),
         }
     }
@@ -302,7 +318,7 @@ impl Clocks {
             *die = Die { channel: die.channel, ..Die::default() };
         }
         self.channels.fill(0);
-        self.read_channels.fill(0);
+        self.reads.fill(0);
         self.registers.fill(Registers::default());
     }
 }
@@ -310,11 +326,16 @@ impl Clocks {
 /// Transfers a page over its channel once it is `ready`. Returns the time of its arrival, which is `ready` if the array
 /// times include the transfer.
 #[inline(always)]
-fn transfer(channels: &mut Table<u64>, channel: u32, ready: u64, timing: &Timing) -> u64 {
-    if timing.transfer.0 == 0 {
+fn transfer(channels: &mut Table<u64>, channel: u32, (now, ready): (u64, u64), time: Nanos) -> u64 {
+    if time.0 == 0 {
         return ready;
     }
-    let channel = &mut channels[channel as usize];
-    *channel = ready.max(*channel) + timing.transfer.0;
-    *channel
+    (ready + time.0).max(queued(&mut channels[channel as usize], now, time))
+}
+
+/// Adds a transfer that may begin at `from` to those of a channel. Returns the time at which all of them can have ended.
+#[inline(always)]
+fn queued(clock: &mut u64, from: u64, time: Nanos) -> u64 {
+    *clock = (*clock).max(from) + time.0;
+    *clock
 }

@@ -155,7 +155,7 @@ impl SimMedia {
             .map(|block| SimBlock { die: (first_die + geometry.die_of(BlockId(block))) as u16, mode: 0 })
             .collect();
         let native = self.add_row(index, &region.chip, CellMode::Native);
-        let is_grouped = Timing::of(&region.chip, CellMode::Native).is_grouped();
+        let is_grouped = Timing::of(&region.chip, CellMode::Native).has_registers;
         self.regions.push(Flash {
             geometry,
             channels: region.channels,
@@ -241,7 +241,8 @@ impl SimMedia {
     #[inline(always)]
     fn program_now(&mut self, region: RegionId, page: Ppa, ready: u64, stream: Stream, cause: Cause) {
         let (die, timing) = programmed(&self.regions[region.index()], &mut self.ledger, page, stream, cause);
-        let end = self.clocks.program(die, ready.max(self.now), timing);
+        let times = (timing.transfer, timing.program_for(cause));
+        let end = self.clocks.program(die, (self.now, ready.max(self.now)), times);
         self.completion = self.completion.max(end);
     }
 
@@ -266,7 +267,7 @@ impl SimMedia {
             return self.program_now(region, page, ready, stream, cause);
         }
         let (die, timing) = programmed(flash, &mut self.ledger, page, stream, cause);
-        self.clocks.defer(die, timing.of_op(FlashOp::Program));
+        self.clocks.defer(die, timing.transfer + timing.program_for(cause));
     }
 
     /// Duration of a copy within a die; `None` if the pages are on different dies or in a mode without copyback.
@@ -317,8 +318,9 @@ impl SimMedia {
         let SimBlock { die, mode } = flash.blocks[to.index()];
         let timing = &flash.timing[usize::from(mode)];
         self.ledger.rows[flash.rows[usize::from(mode)]].counts.add_programs(stream, cause, pages);
-        time += timing.of_op(FlashOp::Program) * pages;
-        let end = self.clocks.copy_run(die, self.now, time, timing);
+        let program = timing.program_for(cause);
+        time += (timing.transfer + program) * pages;
+        let end = self.clocks.copy_run(die, self.now, time, program);
         self.completion = self.completion.max(end);
     }
 

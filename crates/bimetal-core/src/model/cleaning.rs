@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::chip::{CellMode, Chip};
+use crate::ledger::Timing;
 use crate::model::write_amplification::{GreedyBalance, fifo_victim_utilisation};
 use crate::units::Nanos;
 
@@ -30,14 +31,16 @@ pub struct FlashCosts {
 
 impl FlashCosts {
     /// The times of a part, with each page on an otherwise idle channel. Without a copyback a copy is a read and a
-    /// program.
+    /// program. Pages that a die reads or programs together share the time: collection reads them in turn.
     pub fn of(chip: &Chip) -> Self {
-        let transfer_us = chip.transfer().0 as f64 / 1e3;
-        let (read_us, program_us) = (chip.read_us + transfer_us, chip.program_us + transfer_us);
+        let timing = Timing::of(chip, CellMode::Native);
+        let transfer_us = timing.transfer.as_us();
+        let (read_us, program_us) = (timing.read.as_us() + transfer_us, timing.program.as_us() + transfer_us);
+        let copy_read_us = timing.read.as_us() / f64::from(timing.read_group) + transfer_us;
         Self {
             read_us,
             program_us,
-            copy_us: chip.copyback(CellMode::Native).map_or(read_us + program_us, Nanos::as_us),
+            copy_us: timing.copyback.map_or(copy_read_us + program_us, Nanos::as_us),
             erase_us: chip.erase_us,
             pages_per_block: chip.pages_per_block,
         }

@@ -51,6 +51,22 @@ fn responses_in_an_open_loop_include_queueing() {
 }
 
 #[test]
+fn passes_of_a_trace_with_one_time_follow_each_other() {
+    let requests = [0, 1, 2].map(|number| page(Op::Read, number, 7));
+    for (requests, longest_ns) in [(&requests[..], 75_000), (&requests[..1], 25_000)] {
+        let plan = Plan { arrivals: OPEN, passes: 10, measured_passes: 2, ..Plan::default() };
+        let outcome = replayed(requests, &plan);
+        assert_eq!(outcome.measured.reads.max_ns(), longest_ns);
+        assert_eq!(outcome.measured.simulated_ns, 2 * longest_ns);
+    }
+    // With times, a pass begins one interval after the last arrival: here when the previous pass ends.
+    let requests = [0, 1, 2].map(|number| page(Op::Read, number, number * 25));
+    let plan = Plan { arrivals: OPEN, passes: 4, measured_passes: 4, ..Plan::default() };
+    let outcome = replayed(&requests, &plan);
+    assert_eq!((outcome.measured.reads.max_ns(), outcome.measured.simulated_ns), (25_000, 300_000));
+}
+
+#[test]
 fn speed_brings_arrivals_together() {
     let requests = [page(Op::Read, 1, 0), page(Op::Read, 2, 40)];
     let response = |speed| {

@@ -59,7 +59,8 @@ impl KeyFigures {
 
 /// Energy of all operations in joules: for each, supply voltage x current x array and channel time.
 pub fn energy_j(regions: &[RegionDescription<'_>], rows: &[Row]) -> f64 {
-    rows.iter().map(|row| operation_uj(regions[row.region].chip, row.busy().as_us()) / 1e6).sum()
+    let worked = |row: &Row| (row.busy() - row.firmware()).as_us();
+    rows.iter().map(|row| operation_uj(regions[row.region].chip, worked(row)) / 1e6).sum()
 }
 
 /// Price of all flash in US dollars: capacity, spare area included, x price.

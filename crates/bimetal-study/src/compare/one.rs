@@ -65,7 +65,7 @@ pub fn entry(
     let at_once = |dies: u32| if resolved.device.serial { 1 } else { dies };
     let busy_ns = |index: usize| {
         let rows = outcome.measured.ledger.rows.iter().filter(|row| row.region == index);
-        rows.map(|row| row.busy().0).sum::<u64>() as f64
+        rows.map(|row| row.on_die().0).sum::<u64>() as f64
     };
     let regions = described.iter().enumerate().map(|(index, region)| {
         let dies = f64::from(at_once(region.geometry.dies));

@@ -148,6 +148,23 @@ mod tests {
     }
 
     #[test]
+    fn a_read_of_quick_cells_does_not_wait_for_slow_cells_of_another_die() {
+        let (mut media, geometry) = media(2, |_| ());
+        for block in 0..2 {
+            media.erase(REGION, BlockId(block), if block == 1 { CellMode::Slc } else { CellMode::Native }, Cause::Gc);
+        }
+        let [native, slc] =
+            [CellMode::Native, CellMode::Slc].map(|mode| media.ledger().rows[mode as usize].timing.read.0);
+        assert!(native > 2 * slc, "{native} {slc}");
+        media.reset();
+        media.begin(&REQUEST, 0);
+        media.read(REGION, geometry.ppa(BlockId(0), 0), Cause::Host);
+        media.begin(&REQUEST, 1_000);
+        let end = media.read(REGION, geometry.ppa(BlockId(1), 0), Cause::Host);
+        assert_eq!(end, 1_000 + slc + 10_000, "the channel is idle");
+    }
+
+    #[test]
     fn collection_does_not_suspend() {
         let (mut media, geometry) = media(1, |_| ());
         media.begin(&REQUEST, 0);

@@ -42,7 +42,10 @@ impl Simulation for SimMedia {
         if let Some(pages) = self.disks.background_writes(idle_ns) {
             return pages;
         }
-        let copy_ns = |row: &Row| (row.timing.of_op(FlashOp::Read) + row.timing.of_op(FlashOp::Program)).0;
+        // As a backlog counts them: pages that are sensed together share the time.
+        let copy_ns = |Row { timing, .. }: &Row| {
+            (timing.read.0 / u64::from(timing.read_group)) + timing.fold.max(timing.program).0 + 2 * timing.transfer.0
+        };
         let longest_ns = self.ledger.rows.iter().map(copy_ns).max().unwrap_or(1).max(1);
         let dies = self.regions.last().map_or(1, |flash| if flash.on_one_die { 1 } else { flash.geometry.dies });
         (idle_ns / longest_ns).saturating_mul(u64::from(dies))

@@ -112,6 +112,23 @@ fn dies_work_at_once_and_share_a_channel() {
 }
 
 #[test]
+fn a_channel_does_not_wait_for_a_busy_die() {
+    let (mut media, geometry) = media(2, 1);
+    media.begin(&REQUEST, 0);
+    let mut ends = [0, 0, 1].map(|block| media.read(REGION, geometry.ppa(BlockId(block), 0), Cause::Host));
+    // The channel is idle while die 0 senses its second page.
+    assert_eq!(ends, [35_000, 70_000, 55_000]);
+    // Copies keep die 0 busy for 10 ms, and the channel for 2 ms.
+    for page in 0..32 {
+        let (from, to) = (geometry.ppa(BlockId(0), page), geometry.ppa(BlockId(2), page));
+        media.copy(REGION, from, to, Stream::ONLY, Cause::Gc);
+    }
+    media.begin(&REQUEST, 5_000_000);
+    ends[0] = media.read(REGION, geometry.ppa(BlockId(1), 0), Cause::Host);
+    assert_eq!(ends[0], 5_035_000);
+}
+
+#[test]
 fn one_die_serves_one_operation_at_a_time() {
     let (mut media, geometry) = media(1, 1);
     media.begin(&REQUEST, 0);
@@ -136,6 +153,29 @@ fn background_work_yields_to_the_host() {
     media.begin(&REQUEST, 10_000_000);
     media.read(REGION, geometry.ppa(BlockId(1), 0), Cause::Host);
     assert_eq!(media.end(), 10_035_000);
+}
+
+#[test]
+fn the_host_waits_for_the_operation_in_progress_and_not_for_the_longest_one() {
+    // A collection of 64 pages: at a random time a copy is in progress nine times out of ten.
+    let wait_ns = |at_ns: u64| {
+        let (mut media, geometry) = media(1, 1);
+        media.begin_background();
+        for page in 0..64 {
+            let (from, to) = (geometry.ppa(BlockId(0), page), geometry.ppa(BlockId(1), page));
+            media.copy(REGION, from, to, Stream::ONLY, Cause::Gc);
+        }
+        media.erase(REGION, BlockId(0), CellMode::Native, Cause::Gc);
+        media.begin(&REQUEST, at_ns);
+        media.read(REGION, geometry.ppa(BlockId(2), 0), Cause::Host);
+        media.end() - at_ns - 35_000
+    };
+    let moments = 1..1000u64;
+    let mean_us = moments.clone().map(|moment| wait_ns(moment * 17_000)).sum::<u64>() as f64 / 999e3;
+    // Copies of 35 and 210 us, an erase of 1,500 us: half of the sum of squares by the sum.
+    let (squares, sum) = (64.0 * (35.0f64.powi(2) + 210.0f64.powi(2)) + 1500.0f64.powi(2), 64.0 * 245.0 + 1500.0);
+    let expected_us = squares / sum / 2.0;
+    assert!((mean_us / expected_us - 1.0).abs() < 0.05, "{mean_us} for {expected_us}");
 }
 
 #[test]
