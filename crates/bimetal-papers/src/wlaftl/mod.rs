@@ -313,7 +313,7 @@ fn best_laps(traces: &[Vec<(f64, f64)>]) -> Vec<Finding> {
         .target("T29")
         .unless(PRICE_OF_MLC)
         .unless_calibrated(ALL_HOT),
-        Finding::fact("Fin1: lowest at three laps", 3, best_laps == 3.0, short(best_laps))
+        Finding::fact("Fin1: lowest at three laps", "3, by 1 % below both ends", inside && best_laps == 3.0, short(best_laps))
             .target("T29")
             .unless(PRICE_OF_MLC)
             .unless_calibrated(ALL_HOT),
@@ -405,7 +405,8 @@ fn fig5(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             "all six traces",
             falling == TRACES,
             format!("{falling} traces; at 512 MB by those at 32 MB: {}", ends(&mlc)),
-        ),
+        )
+        .of_kind(Kind::Ours),
         Finding::not_judged(
             "what SLC erases do",
             "(illegible)",
@@ -427,7 +428,10 @@ fn fig5(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
             .collect(),
     };
     Ok(Drawn {
-        caption: "A new device. Of the paper's text only that MLC erases do something as SLC grows can be read.".into(),
+        caption: format!(
+            "A {}. Of the paper's text only that MLC erases do something as SLC grows can be read.",
+            Before::AsJudged.device(lab)
+        ),
         plots: vec![plot("SLC erases", &slc), plot("MLC erases", &mlc)],
         findings,
     })
