@@ -107,6 +107,7 @@ EXPERIMENTS: list[tuple[str, str, str]] = [
     ("hyssd", "fig3", "hyssd.life_step_percent=0.2"),
     ("hyssd", "fig3", "hyssd.life_step_percent=0.1"),
     ("hyssd", "fig4", "hyssd.period=256 hyssd.timeout=256"),
+    ("hyssd", "fig5", "hyssd.life_step_percent=0.25"),
     ("hyssd", "fig5a", "hyssd.period=256 hyssd.timeout=256"),
     ("hyssd", "fig5c", "hyssd.period=256 hyssd.timeout=256"),
     ("hyssd", "fig5c", "financial.popular_share=0"),
@@ -240,7 +241,8 @@ def coverage(experiments: list[dict[str, Any]]) -> str:
         cells = [claim[key] for key in (*KEYS, "expected", "measured", "reason")]
         lines.append(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |")
     table = "\n".join(lines)
-    return f"{summary} The other {len(others)} follow with their reasons, which name other experiments.\n\n{table}"
+    rest = "One other follows with its reason" if len(others) == 1 else f"The other {len(others)} follow with their reasons"
+    return f"{summary} {rest}.\n\n{table}"
 
 
 def main() -> None:

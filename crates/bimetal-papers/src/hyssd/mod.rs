@@ -5,6 +5,7 @@
 mod any_trace;
 mod fit;
 mod formulae;
+mod lifetime;
 mod over_time;
 
 use std::sync::Arc;
@@ -73,25 +74,25 @@ pub static SPEC: PaperSpec = PaperSpec {
             name: "fig5a",
             title: "lifetime over the utilisation, ST-SSD, Financial",
             sources: &[&FINANCIAL],
-            make: |lab| lifetime(lab, &ST_FINANCIAL),
+            make: |lab| lifetime::figure(lab, &ST_FINANCIAL),
         },
         FigureSpec {
             name: "fig5b",
             title: "lifetime over the utilisation, ST-SSD, Exchange",
             sources: &[&EXCHANGE],
-            make: |lab| lifetime(lab, &ST_EXCHANGE),
+            make: |lab| lifetime::figure(lab, &ST_EXCHANGE),
         },
         FigureSpec {
             name: "fig5c",
             title: "lifetime over the utilisation, MT-SSD, Financial",
             sources: &[&FINANCIAL],
-            make: |lab| lifetime(lab, &MT_FINANCIAL),
+            make: |lab| lifetime::figure(lab, &MT_FINANCIAL),
         },
         FigureSpec {
             name: "fig5d",
             title: "lifetime over the utilisation, MT-SSD, Exchange",
             sources: &[&EXCHANGE],
-            make: |lab| lifetime(lab, &MT_EXCHANGE),
+            make: |lab| lifetime::figure(lab, &MT_EXCHANGE),
         },
         FigureSpec {
             name: "fit",
@@ -383,90 +384,4 @@ fn response(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
         plots,
         findings,
     })
-}
-
-/// Fig. 5.
-fn lifetime(lab: &Lab<'_>, case: &Case) -> Result<Drawn, StudyError> {
-    let compared = compared(lab, &case.drive)?;
-    let fixed = curve(&compared.fixed, life_left);
-    let ((_, best), _) = highest(&fixed).unwrap_or_default();
-    let [perf, life, agile, banded] = [&compared.perf, &compared.life, &compared.agile_life, &compared.banded_life]
-        .map(|entry| life_left(entry) / best);
-    let mut findings = vec![
-        Finding::fact(
-            "Static's life is a mountain: it rises to its top and falls from there",
-            "rises, then falls",
-            is_mountain(&heights(&fixed)),
-            row(heights(&fixed)),
-        )
-        .target("T27"),
-        Finding::best_at(
-            "utilisation of the Static that lives longest (%)",
-            case.longest_lived,
-            Best::Highest,
-            PLACE,
-            &fixed,
-        )
-        .unless(
-            "the top is where both SSDs wear alike, which follows from how many writes hit at each utilisation: the \
-                 generated streams' hits are fitted up to 64 MiB only. With repeated requests to recent pages alone \
-                 (`popular_share=0`) it is at 5 % on Financial, where 10 % is 0.2 % worse, with most to popular ones (0.8) at 60 % on Exchange",
-        )
-        .unless_calibrated(
-            "the locality that has MT-SSD's longest life at the paper's 10 % has ST-SSD's at 70 %; none of the search has both",
-        )
-        .fitted()
-        .target("T27"),
-        Finding::fact("Perf lives shorter than the best Static", "below 1", perf < 1.0, short(perf)),
-        Finding::between("Life lives as long as the best Static", 0.9, f64::INFINITY, life)
-            .reason(format!(
-                "{} of the best Static's; with a sixteenth of the period, which is not given (`period`, `timeout`), {}; with a dead \
-                 band of a tenth {}",
-                short(life),
-                short(agile),
-                short(banded)
-            ))
-            .target("T27"),
-    ];
-    if let Some(hot_set) = &compared.hot_set {
-        let best = highest(&curve(&hot_set.fixed, life_left)).map_or(f64::NAN, |((_, best), _)| best);
-        findings.push(
-            Finding::between(
-                "the same where the slow SSD takes what misses, in steps of 0.25 %",
-                0.9,
-                f64::INFINITY,
-                life_left(&hot_set.life) / best,
-            )
-            .unless(
-                "at full size in MT-SSD under Exchange; with smaller steps (`life_step_percent=0.1`) it is 0.931, with a \
-                 sixteenth of the period, which is not given, 1.07",
-            )
-            .of_kind(Kind::Ours),
-        );
-    }
-    Ok(Drawn {
-        caption: "How many times what was written can still be written before the first SSD is worn out (equation 4)."
-            .into(),
-        plots: vec![plot("Remaining life by what is used", "L", &compared, life_left)],
-        findings,
-    })
-}
-
-/// Whether values rise to the maximum and fall from there; one side may be missing.
-fn is_mountain(values: &[f64]) -> bool {
-    let top = (0..values.len()).max_by(|&a, &b| values[a].total_cmp(&values[b])).unwrap_or(0);
-    values[..values.len().min(top + 1)].is_sorted() && values[top..].is_sorted_by(|a, b| a >= b)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mountains() {
-        assert!(is_mountain(&[1.0, 2.0, 3.0, 2.0]));
-        assert!(is_mountain(&[1.0, 2.0, 3.0]), "the top may be at the end");
-        assert!(!is_mountain(&[1.0, 3.0, 2.0, 2.5]));
-        assert!(!is_mountain(&[2.0, 1.0, 3.0]));
-    }
 }
