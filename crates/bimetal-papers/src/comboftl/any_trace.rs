@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::adaptation::Steps;
 use super::erases::UNIT_BLOCKS;
-use super::time::{BARS, COMBO, EIGHT, GCLOCK, MIXED, MLC, SHARES, SIXTY_FOUR, SLC, VERSIONS, of_share};
+use super::techniques::VERSIONS;
+use super::time::{BARS, COMBO, EIGHT, GCLOCK, MIXED, MLC, SHARES, SIXTY_FOUR, SLC, of_share};
 use super::{COMBO_5, collection_s, demotion_s, execution_s, mlc_erases, of_each, time_ratio};
 use crate::claim::Kind;
 use crate::experiment::{ANY_TRACE, Experiment, ON_ANY_TRACE};
@@ -109,7 +110,7 @@ fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let findings = [
         Finding::below("little lost without early migration: times as long", 1.05, slower(NO_EARLY)),
         Finding::about("similar with a threshold of 8 KB: times as long", 1.0, 0.1, slower(AT_8)),
-        Finding::above("with 64 KB more goes from SLC to MLC: times", 1.0, more(demotion_s, AT_64)),
+        Finding::above("with 64 KB much more goes from SLC to MLC: times", 2.0, more(demotion_s, AT_64)),
         Finding::at_least("slower without hot unit detection: times as long", 1.05, slower(UNDETECTED)),
         Finding::above("that is the slowest version: by the slowest other", 1.0, slower(UNDETECTED) / slowest),
         Finding::above("with one chance MLC collects more: times", 1.0, more(collection_s, NO_CHANCES)),

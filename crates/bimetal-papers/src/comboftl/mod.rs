@@ -5,6 +5,7 @@ mod adaptation;
 mod any_trace;
 mod erases;
 mod fit;
+mod techniques;
 mod time;
 mod traces;
 
@@ -38,8 +39,8 @@ pub static SPEC: PaperSpec = PaperSpec {
             sources: &[&PHONE, &WARM_SMALL],
             make: time::fig11,
         },
-        FigureSpec { name: "fig12", title: "without each technique", sources: WITH_WARM, make: time::fig12 },
-        FigureSpec { name: "fig13", title: "the threshold over time", sources: &[&PHONE], make: adaptation::fig13 },
+        FigureSpec { name: "fig12", title: "without each technique", sources: WITH_WARM, make: techniques::fig12 },
+        FigureSpec { name: "fig13", title: "the threshold over time", sources: WITH_WARM, make: adaptation::fig13 },
         FigureSpec {
             name: "fig14",
             title: "the number of chances over time (and table 5)",
@@ -71,6 +72,7 @@ const NAMES: [&str; 6] = ["Phone", "PC", "IOzone", "warm, small", "warm, large",
 const LOGICAL_MIB: u32 = 2048;
 
 /// Indexes in [`ALL`].
+const PHONE_AT: usize = 0;
 const IOZONE_AT: usize = 2;
 const WARM_AT: std::ops::Range<usize> = 3..5;
 const SPREAD_AT: usize = 5;

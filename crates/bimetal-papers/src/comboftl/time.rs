@@ -1,4 +1,4 @@
-//! Figs. 10 to 12, table 2 and the introduction: execution time.
+//! Figs. 10 and 11, table 2 and the introduction: execution time.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(super) const GCLOCK: usize = 8;
 pub(super) const MIXED: usize = 10;
 
 /// Stacked bars of the kinds of work, relative to the execution time of the first entry.
-fn bars(title: &str, names: &[&str], entries: &[Arc<Entry>]) -> Plot {
+pub(super) fn bars(title: &str, names: &[&str], entries: &[Arc<Entry>]) -> Plot {
     let whole = execution_s(&entries[0]);
     let series = KINDS.iter().enumerate().map(|(kind, &(name, ..))| {
         let bar = |(name, entry): (&&str, &Arc<Entry>)| ((*name).to_owned(), kinds_s(entry)[kind] / whole);
@@ -182,6 +182,7 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         )
         .unless("IOzone writes whole blocks, which MixedFTL moves down at once and ComboFTL copies within SLC first"),
     ]);
+    findings.extend(migrations(&runs));
     let names = BARS.map(|(name, ..)| name);
     Ok(Drawn {
         caption: "The last two traces are none of the paper's: data that are neither hot nor cold, by which ComboFTL lives. \
@@ -193,8 +194,50 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
+/// Reasons why ComboFTL moves more down than a baseline that moves nothing.
+const NOTHING_DOWN: &str = "what Baseline 8 KB takes to SLC is updated before it reaches the log's tail, so that nothing goes down; \
+    the threshold of ComboFTL rises, and lets in data that do";
+const NOTHING_DOWN_CALIBRATED: &str = "what Baseline 8 KB takes to SLC is updated before it reaches the log's tail, so that nothing \
+    goes down; ComboFTL is faster because less is written to MLC and collected there: 0.464; 0.155; 0.310 for 1.13; 1.09; 1.05 of \
+    MLC-only's time";
+const ALL_LARGE_DOWN: &str = "nearly all of IOzone's writes have 128 KB, so that by this threshold none goes to SLC, and none \
+    from there to MLC; with writes of 64 KB (`warm_kib=64`, `large_kib=64`), which it admits, the baseline moves 2.69 times as \
+    much there";
+
+/// Indexes in [`KINDS`].
+const WITHIN_SLC: usize = 2;
+const DOWN: usize = 4;
+
+/// "ComboFTL shows better performances than do the baseline techniques since it decreases page migrations from the SLC region
+/// to the MLC region by increasing migrations within the SLC region": both halves beside both baselines.
+fn migrations(runs: &[Vec<Arc<Entry>>]) -> [Finding; 4] {
+    let paper = &runs[..WARM_AT.start];
+    let share =
+        |entries: &[Arc<Entry>], of: usize, kind: usize| kinds_s(&entries[of])[kind] / execution_s(&entries[MLC]);
+    let beside = |claim, baseline: usize, kind: usize| {
+        let [ours, theirs] =
+            [COMBO, baseline].map(|of| paper.iter().map(|entries| share(entries, of, kind)).collect::<Vec<_>>());
+        let pairs = || ours.iter().zip(&theirs);
+        let (expected, held) = match kind {
+            DOWN => ("less at 5 %", pairs().all(|(ours, theirs)| ours < theirs)),
+            _ => ("more at 5 %", pairs().all(|(ours, theirs)| ours > theirs)),
+        };
+        let measured = format!("{} for {} of MLC-only's time", row(ours.iter().copied()), row(theirs.iter().copied()));
+        Finding::fact(claim, expected, held, measured)
+    };
+    [
+        beside("ComboFTL moves less from SLC to MLC than Baseline 8 KB, all traces", EIGHT, DOWN)
+            .unless(NOTHING_DOWN)
+            .unless_calibrated(NOTHING_DOWN_CALIBRATED),
+        beside("ComboFTL moves more within SLC than Baseline 8 KB, all traces", EIGHT, WITHIN_SLC),
+        beside("ComboFTL moves less from SLC to MLC than Baseline 64 KB, all traces", SIXTY_FOUR, DOWN)
+            .unless_calibrated(ALL_LARGE_DOWN),
+        beside("ComboFTL moves more within SLC than Baseline 64 KB, all traces", SIXTY_FOUR, WITHIN_SLC),
+    ]
+}
+
 /// Ratios of the paper's traces and of those with warm data, as text.
-fn with_warm(values: [f64; 5]) -> String {
+pub(super) fn with_warm(values: [f64; 5]) -> String {
     let (paper, warm) = values.split_at(WARM_AT.start);
     format!("{}, warm {}", row(paper.iter().copied()), row(warm.iter().copied()))
 }
@@ -217,11 +260,9 @@ const ONE_RANGE: &str = "SLC-only takes 0.40 to 0.46 of MLC-only's time at every
     `theta=1.2` it is 0.70 and 0.75 of MLC-only's time, and 1.62 and 1.73 of SLC-only's; with writes of 64 KB (`warm_kib=64`, \
     `large_kib=64`) it is 0.59 and 0.60, and 1.35 and 1.37";
 
-/// Reasons why a threshold of 64 KB changes nothing on IOzone.
+/// Reason why a threshold of 64 KB changes nothing on IOzone.
 const ALL_LARGE: &str = "nearly all of IOzone's writes have 128 KB, so that by this threshold none goes to SLC; with \
     writes of 64 KB (`warm_kib=64`, `large_kib=64`), which it admits, it is 2.69 there";
-const ALL_LARGE_FIXED: &str = "nearly all of IOzone's writes have 128 KB, so that by this threshold none goes to SLC; \
-    with writes of 64 KB (`warm_kib=64`, `large_kib=64`), which it admits, it is 2.49 there";
 
 /// Reasons why MLC has more to copy with less room of its own.
 const SCATTERED: &str = "the more blocks are in SLC mode, the less spare area MLC has for warm data in extents of 1 MiB; with \
@@ -329,105 +370,6 @@ pub(super) fn fig11(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
                 Series::measured("MLC to MLC", collection),
             ],
         }],
-    })
-}
-
-/// The versions of Fig. 12: ComboFTL, each without one of its techniques.
-pub(super) const VERSIONS: [(&str, Settings); 6] = [
-    ("complete", &[]),
-    ("no early migration", &[("early_migration", "false")]),
-    ("threshold 8 KB", &[("threshold_mode", "fixed"), ("threshold", "8KiB")]),
-    ("threshold 64 KB", &[("threshold_mode", "fixed"), ("threshold", "64KiB")]),
-    ("no hot unit detection", &[("detection", "none")]),
-    ("1-chance", &[("chances_mode", "fixed"), ("chances", "0")]),
-];
-
-/// Reason why fewer copies of tail pages cost less.
-const COLD_COPIES: &str = "without warm data, half the chances are half the copies of cold data; with a threshold that \
-    stays at 16 KB, so that fewer of these go to SLC, it is 1.00; 1.00; 1.03";
-
-/// Reason why a low threshold that stays is faster than one that adapts.
-const TOO_HIGH: &str = "it is faster: the adapting threshold rises until a tenth of SLC goes down, all of which is lost; \
-    beside one that stays at 16 KB (`threshold_mode=fixed`) it is 1.03; 1.09; 1.00";
-
-/// Fig. 12: execution time without each technique.
-#[expect(clippy::too_many_lines, reason = "most are a list of claims")]
-pub(super) fn fig12(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
-    let runs = of_each(lab, WITH_WARM, &VERSIONS.map(|(_, settings)| (COMBO_5, settings)))?;
-    let each = |value: &dyn Fn(&[Arc<Entry>]) -> f64| [0, 1, 2, 3, 4].map(|trace: usize| value(&runs[trace]));
-    let all = |values: [f64; 5], holds: fn(f64) -> bool| values[..WARM_AT.start].iter().copied().all(holds);
-    let slower = |version: usize| each(&|entries| time_ratio(&entries[0], &entries[version]));
-    let [no_early, eight, undetected] = [1, 2, 4].map(slower);
-    let demotes = each(&|entries| demotion_s(&entries[3]) / demotion_s(&entries[0]));
-    let worst = each(&|entries| {
-        let others = (1..VERSIONS.len()).filter(|&version| version != 4);
-        let slowest = others.map(|version| execution_s(&entries[version])).fold(0.0, f64::max);
-        execution_s(&entries[4]) / slowest
-    });
-    let collects = each(&|entries| collection_s(&entries[5]) / collection_s(&entries[0]));
-    let findings = vec![
-        Finding::fact(
-            "without early migration little is lost, all traces",
-            "less than 5 % slower",
-            all(no_early, |slower| slower < 1.05),
-            with_warm(no_early) + " of the time",
-        )
-        .unless(COLD_COPIES),
-        Finding::fact(
-            "with a threshold of 8 KB similar, all traces",
-            "within 10 %",
-            all(eight, |slower| (slower - 1.0).abs() <= 0.1),
-            with_warm(eight) + " of the time",
-        )
-        .unless(TOO_HIGH),
-        Finding::fact(
-            "with a threshold of 64 KB much more goes from SLC to MLC, all traces",
-            "more",
-            all(demotes, |more| more > 1.0),
-            with_warm(demotes) + " times as much",
-        )
-        .unless_calibrated(ALL_LARGE_FIXED),
-        Finding::fact(
-            "without hot unit detection much slower, all traces",
-            "at least 5 % slower",
-            all(undetected, |slower| slower >= 1.05),
-            with_warm(undetected) + " of the time",
-        )
-        .unless(
-            "large data of the stand-ins are rewritten in turn, none is hot; with the warm data of the calibrated stand-ins and \
-             `theta=1.1` on PC it is 1.28; 1.16; 1.97",
-        )
-        .unless_calibrated("on PC, whose warm data are most popular; with `theta=1.1` there it is 1.28; 1.16; 1.97"),
-        Finding::fact(
-            "without hot unit detection slower than any other version, all traces",
-            "slowest",
-            all(worst, |ratio| ratio > 1.0),
-            with_warm(worst) + " of the slowest other's time",
-        )
-        .target("T26")
-        .unless(
-            "large data of the stand-ins are rewritten in turn, none is hot; with the warm data of the calibrated stand-ins and \
-             `theta=1` on PC it is 1.15; 1.01; 1.96",
-        )
-        .unless_calibrated("on PC, whose warm data are most popular; with `theta=1` there it is 1.15; 1.01; 1.96"),
-        Finding::fact(
-            "with one chance MLC collects more, IOzone",
-            "more",
-            collects[IOZONE_AT] > 1.0,
-            format!("{} times as much, warm {}", row([collects[IOZONE_AT]]), row(collects[WARM_AT].iter().copied())),
-        )
-        .unless(
-            "IOzone's data return after more than SLC holds, however many chances; with small warm data (`warm-small`) it is 1.78, \
-             on the calibrated stand-in 1.02",
-        ),
-    ];
-    let names = VERSIONS.map(|(name, _)| name);
-    Ok(Drawn {
-        caption: "5 % of the blocks in SLC mode, by the time of complete ComboFTL. With one chance SLC is one ring whose valid \
-                  tail pages go down. The last two traces are none of the paper's."
-            .into(),
-        plots: NAMES.iter().zip(&runs).map(|(trace, entries)| bars(trace, &names, entries)).collect(),
-        findings,
     })
 }
 
