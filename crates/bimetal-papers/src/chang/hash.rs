@@ -152,12 +152,12 @@ macro_rules! cold {
 
 /// Reason why quadratic probing rejects fewer.
 const SPREAD: &str = "pieces of hot data whose keys meet in the table grow together, and quadratic probes get past \
-    them sooner; with the hot data in one piece (`hot_extent=16MiB`), whose keys do not meet, it is 1.04 and 1.07";
+    them sooner; with the hot data in one piece (`hot_extent=16MiB`), whose keys do not meet, it is 1.03 and 1.05";
 
 /// The same on the calibrated stand-ins.
 const SPREAD_CALIBRATED: &str = "pieces of hot data whose keys meet in the table grow together, and quadratic probes \
     get past them sooner; with the hot data in one piece (`hot_extent=16MiB`) it is 0.98 and 0.98, and with 1 % of the \
-    small writes cold, too (`hot_share=0.99`), 1.04 and 1.02";
+    small writes cold, too (`hot_share=0.99`), 1.03 and 1.03";
 
 /// Reason why more probes find room on the calibrated stand-ins.
 const MANY_PIECES: &str = "pieces of hot data and small writes that are not hot leave short free pieces of the table; with \

@@ -159,8 +159,8 @@ const PIECE_BYTES: u64 = 1 << 30;
 /// Bytes of a logical block in C3.
 const BLOCK_BYTES: u64 = 512 << 10;
 
-/// Fig. 10: addresses of writes to MLC without SLC, where it gets all writes, and with SLC, where it gets the large
-/// ones.
+/// Fig. 10a and c: addresses of writes to MLC without SLC, where it gets all writes. Instead of 10b and d, MLC's writes with SLC,
+/// the writes above the threshold: those that are rejected and those that leave SLC are not among them.
 pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let hybrids = lab.run(&[replay(lab, &NTFS, "chang-c3", "chang"), replay(lab, &EXT3, "chang-c3", "chang")])?;
     let mut series = Vec::new();
@@ -170,8 +170,8 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         let all = fragment(&workload.requests, FRAGMENT_BYTES);
         let threshold = metric(hybrid, "threshold_sectors");
         let large: Vec<&Request> = all.iter().copied().filter(|write| f64::from(write.sectors) > threshold).collect();
-        for (configuration, writes) in [("without SLC", &all), ("with SLC", &large)] {
-            series.push(Series::measured(format!("{name}, {configuration}"), by_piece(writes)));
+        for (which, writes) in [("all", &all), ("above the threshold", &large)] {
+            series.push(Series::measured(format!("{name}, {which}"), by_piece(writes)));
         }
         places.push([all, large].map(|writes| Places::of(&writes)));
     }
@@ -193,7 +193,7 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         )
         .of_kind(Kind::Generator),
         Finding::fact(
-            "NTFS: with SLC, what MLC gets is much less random",
+            "NTFS: writes above the threshold are much less random",
             "goes to another logical block at most half as often per byte",
             weakened >= 2.0,
             format!("{} times less often", short(weakened)),
@@ -201,11 +201,12 @@ pub(super) fn fig10(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         .of_kind(Kind::Generator),
     ];
     Ok(Drawn {
-        caption: "3.5 GB of writes. With SLC, MLC gets those that are larger than the threshold; the few small ones that SLC \
-                  rejects and what leaves it are not shown. The paper draws each write; here they are counted by GiB."
+        caption: "3.5 GB of writes. Without SLC, MLC gets all. With SLC it gets those above the threshold, small ones that SLC \
+                  rejects, and what leaves SLC; only the first are shown, so that figs. 10b and d are not reproduced. The \
+                  paper draws each write; here they are counted by GiB."
             .into(),
         plots: vec![Plot {
-            title: "Writes to MLC".into(),
+            title: "Writes".into(),
             kind: PlotKind::Lines,
             x: Axis::linear("place on the disk (GiB)"),
             y: Axis::linear("writes"),
