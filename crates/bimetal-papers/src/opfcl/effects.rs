@@ -298,14 +298,7 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let sweeps = sweeps(lab, &ALL)?;
     let mut findings: Vec<Finding> =
         ERASES.iter().zip(&sweeps).flat_map(|(erases, sweep)| erase_findings(erases, sweep)).collect();
-    let lives: Vec<f64> =
-        sweeps.iter().map(|sweep| most_erases(sweep, 95.0) / erases(&sweep.balance.balanced)).collect();
-    findings.push(Finding::fact(
-        "lifetime is extended by as much as three times: erases at 95 % by those of OP-FCL",
-        "3 or more on some workload",
-        range(&lives).1 >= 3.0,
-        row(lives),
-    ));
+    findings.push(extended_life(&sweeps));
     let plots =
         ERASES.iter().zip(&sweeps).map(|(of, sweep)| sweep.plot(of.case.name, "erases of a block", erases)).collect();
     Ok(Drawn {
@@ -317,9 +310,26 @@ pub(super) fn fig14(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     })
 }
 
-/// The larger erase count of FP-FCL and RW-FCL at one caching space.
-fn most_erases(sweep: &Sweep, percent: f64) -> f64 {
-    range(&sweep.curves(erases).map(|curve| height_at(&curve, percent))).1
+/// "The lifetime of SSDs being extended by as much as three times compared to conventional uses of SSDs" (section 1), on
+/// the workload with most. The conventional use is FP-FCL (section 6). The tolerance is that of all printed numbers.
+fn extended_life(sweeps: &[Sweep]) -> Finding {
+    const PRINTED: f64 = 3.0;
+    let life = |sweep: &Sweep| height_at(&sweep.curves(erases)[0], 95.0) / erases(&sweep.balance.balanced);
+    let lives: Vec<f64> = sweeps.iter().map(life).collect();
+    Finding::fact(
+        "lifetime is extended by as much as three times: erases of FP-FCL at 95 % by those of OP-FCL",
+        "3 ± 10 % on the workload with most",
+        (range(&lives).1 / PRINTED - 1.0).abs() <= 0.1,
+        row(lives),
+    )
+    .unless(
+        "life is longer than in the paper, which does not say beside which caching space: at 90 % FP-FCL erases at most 2.91 \
+         times as often in a quick run, and 2.88 times at full size",
+    )
+    .unless_calibrated(
+        "life is longer than in the paper, which does not say beside which caching space: at 90 % FP-FCL erases at most 2.37 \
+         times as often in a quick run, and 2.35 times at full size",
+    )
 }
 
 /// Reason why erases rise below 70 %.

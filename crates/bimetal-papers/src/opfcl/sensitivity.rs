@@ -123,6 +123,42 @@ const QUIET: &str = "longer periods bring quieter sizes, as more counts do: with
 const QUIET_FITTED: &str = "longer periods bring quieter sizes, as more counts do: with more of the older counts kept \
     (`curve_keep=0.95`) it is 1.16; 1.04; 1; 1.00; 1.01 on Home";
 
+/// "Performance is relatively consistent and best for periods between 2^14 to 2^16". Consistent is what other claims call
+/// alike, within 5 %.
+fn best(claim: &'static str, curve: &[(f64, f64)]) -> Finding {
+    let least = lowest(curve).map_or(f64::NAN, |((_, least), _)| least);
+    let (better, worse) = range(&[14.0, 16.0].map(|log2| height_at(curve, log2)));
+    Finding::fact(
+        claim,
+        "the better at most 2 % above the best, the other at most 5 % above the better",
+        better <= 1.02 * least && worse <= 1.05 * better,
+        row(curve.iter().map(|point| point.1)),
+    )
+}
+
+/// "For periods beyond 2^18, OP-FCL performance deteriorates slightly": up to a tenth, as HySSD's slight increase.
+fn deteriorates_slightly(curves: &[Vec<(f64, f64)>]) -> Finding {
+    let beside =
+        |curve: &Vec<(f64, f64)>| height_at(curve, 20.0) / range(&[14.0, 16.0].map(|log2| height_at(curve, log2))).0;
+    let longest: Vec<f64> = curves.iter().map(beside).collect();
+    Finding::fact(
+        "beyond 2^18 responses deteriorate slightly: 2^20 by the better of 2^14 and 2^16",
+        "above 1, at most 1.10, all",
+        longest.iter().all(|&by| by > 1.0 && by <= 1.1),
+        row(longest),
+    )
+    .unless(
+        "on Home longer periods bring quieter sizes, with nearly all of the older counts kept (`curve_keep=0.99`) it is 1.03; \
+         Search Engine has 1.1 million requests, so that sizes change once, and starts with an empty cache: in a second pass \
+         it is 1.08 in a quick run, and 1.03 at full size",
+    )
+    .unless_calibrated(
+        "on Home longer periods bring quieter sizes, with more of the older counts kept (`curve_keep=0.95`) it is 1.01; on MSN \
+         a generated stream ends as it began, so that a long period loses nothing; Search Engine has 1.1 million requests and \
+         Financial 5.3, so that sizes change once and five times",
+    )
+}
+
 /// Fig. 15b.
 pub(super) fn fig15b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
     let with_period =
@@ -136,16 +172,6 @@ pub(super) fn fig15b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         "periods of 2^14 to 2^16 are best, Exchange",
         "periods of 2^14 to 2^16 are best, MSN",
     ];
-    let best = |claim, curve: &[(f64, f64)]| {
-        let least = lowest(curve).map_or(f64::NAN, |((_, least), _)| least);
-        let by = height_at(curve, 14.0).min(height_at(curve, 16.0)) / least;
-        Finding::fact(
-            claim,
-            "the better of them at most 2 % above the best",
-            by <= 1.02,
-            row(curve.iter().map(|p| p.1)),
-        )
-    };
     let mut findings: Vec<Finding> = claims
         .into_iter()
         .zip([QUIET, QUIET, EMPTY, QUIET, QUIET])
@@ -153,6 +179,7 @@ pub(super) fn fig15b(lab: &Lab<'_>) -> Result<Drawn, StudyError> {
         .map(|((claim, why), curve)| best(claim, curve).unless(why).unless_calibrated(QUIET_FITTED).target("T28"))
         .collect();
     findings.push(best("the same in a second pass, Search Engine", &warm_search[0]).of_kind(Kind::Ours));
+    findings.push(deteriorates_slightly(&curves));
     let of = |name| ALL.iter().zip(&curves).find(|(case, _)| case.name == name).map_or(&[][..], |(_, curve)| curve);
     let home = of(ON_HOME.name);
     findings.push(Finding::fact(
