@@ -1,7 +1,8 @@
 //! Clocks of dies and channels: one busy-until time each.
 //!
-//! An operation starts when its input is ready and its die is free, and occupies the channel for its transfer. A channel
-//! does not wait for data that are not ready: it transfers other pages first. Background work is a backlog of its die, which is worked off while the die is idle.
+//! An operation starts when its input is ready and its die is free, and occupies the channel for its transfer. A
+//! channel does not wait for data that are not ready: it transfers other pages first. Background work is a backlog of
+//! its die, which is worked off while the die is idle.
 //!
 //! Dies that read and program pages together have registers. One holds the sensed pages, which leave over the channel
 //! while the die does other work. Another holds the next wordline, which is transferred while the array programs the
