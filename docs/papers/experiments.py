@@ -241,7 +241,9 @@ def coverage(experiments: list[dict[str, Any]]) -> str:
         cells = [claim[key] for key in (*KEYS, "expected", "measured", "reason")]
         lines.append(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |")
     table = "\n".join(lines)
-    rest = "One other follows with its reason" if len(others) == 1 else f"The other {len(others)} follow with their reasons"
+    rest = "One other follows with its reason"
+    if len(others) != 1:
+        rest = f"The other {len(others)} follow with their reasons"
     return f"{summary} {rest}.\n\n{table}"
 
 
