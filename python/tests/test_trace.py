@@ -153,7 +153,8 @@ def test_frames_name_columns_and_units_as_files_do(make: Callable[[dict[str, Any
     read: dict[str, Any] = {**text.to_arrays()}
     for name, column in trace.to_arrays().items():
         np.testing.assert_array_equal(column, read[name])
-    assert trace.facts.write_bytes == text.facts.write_bytes == 1000
+    # In whole sectors.
+    assert trace.facts.write_bytes == text.facts.write_bytes == 1024
     with pytest.raises(bimetal.TraceError, match=r"frame: there is no column `op`, in the columns `len,kind,page,star"):
         bimetal.Trace.from_frame(frame)
     with pytest.raises(bimetal.TraceError, match="there is no `lba`, in the columns"):
