@@ -128,10 +128,6 @@ pub struct Timing {
     pub transfer: Nanos,
     /// Time of a page's copy within its die, if the part supports it.
     pub copyback: Option<Nanos>,
-    /// The mode of the cells.
-    pub mode: CellMode,
-    /// Whether the part's dies have registers, because they program pages together in the native mode.
-    pub has_registers: bool,
     /// Pages that a die reads together.
     pub read_group: u32,
     /// Time for which a page read occupies a die, and the same for each further page that is sensed together with it.
@@ -153,20 +149,8 @@ impl Timing {
         let (transfer, copyback) = (chip.transfer(), chip.copyback(mode));
         let first = Nanos(read.0 / u64::from(chip.independent_reads));
         let further = Nanos((read - first).0 / u64::from(read_group).saturating_sub(1).max(1));
-        Self {
-            read,
-            program,
-            fold: program,
-            erase,
-            transfer,
-            copyback,
-            mode,
-            has_registers: chip.program_group(CellMode::Native) > 1,
-            read_group,
-            read_share: [first, further],
-            program_group,
-            suspend,
-        }
+        let read_share = [first, further];
+        Self { read, program, fold: program, erase, transfer, copyback, read_group, read_share, program_group, suspend }
     }
 
     /// The same, but folding reaches only the share `efficiency` of the cells' speed.
@@ -179,6 +163,11 @@ impl Timing {
     #[inline]
     pub fn program_for(&self, cause: Cause) -> Nanos {
         if cause == Cause::MigrateDown { self.fold } else { self.program }
+    }
+
+    /// Whether its die reads or programs pages together.
+    pub fn is_grouped(&self) -> bool {
+        self.program_group > 1
     }
 
     /// Array and channel time of one operation that is not a copy within a die.
@@ -242,7 +231,7 @@ impl Row {
 
     /// Time for which the operations held a die. A die with registers is free while pages are on the channel.
     pub fn on_die(&self) -> Nanos {
-        if self.timing.has_registers { self.busy() - self.on_channel() } else { self.busy() }
+        if self.timing.is_grouped() { self.busy() - self.on_channel() } else { self.busy() }
     }
 
     /// Time of all operations.

@@ -119,10 +119,9 @@ pub(super) const NO_GROUP: u32 = u32::MAX;
 /// Time that marks pages sensed in the background.
 const IN_BACKGROUND: u64 = u64::MAX;
 
-/// Clocks of a channel for pages that are read: one for each cell mode, because no page can arrive sooner than one
-/// sensing time from now, and one for all reads of the host, which take precedence on dies with registers.
-const READ_CLOCKS: usize = 3;
-const HOST_READS: usize = 2;
+/// The times at which all pages of a channel that are read in each cell mode can have arrived. No page can arrive sooner
+/// than one sensing time from now.
+type OfModes = [u64; 2];
 
 /// The clocks of a device. Times are in nanoseconds; a foreground operation returns its end.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -131,8 +130,11 @@ pub(super) struct Clocks {
     dies: Vec<Die>,
     /// By channel: time at which all transfers so far end, if their data are ready.
     channels: Table<u64>,
-    /// By channel.
-    reads: Table<u64>,
+    /// The same for host reads, which take precedence, on channels of dies with registers.
+    read_channels: Table<u64>,
+    /// By channel. They are not saved: the first use after a restart makes them again.
+    #[serde(skip)]
+    mode_reads: Vec<OfModes>,
     #[serde(with = "crate::save::sized")]
     registers: Vec<Registers>,
 }
@@ -142,7 +144,8 @@ impl Clocks {
     pub(super) fn add(&mut self, dies: u32, channels: u32) -> u32 {
         let (first_die, first_channel) = (self.dies.len() as u32, self.channels.len() as u32);
         self.channels = vec![0; (first_channel + channels) as usize].into();
-        self.reads = vec![0; (first_channel + channels) as usize * READ_CLOCKS].into();
+        self.read_channels = self.channels.clone();
+        self.mode_reads = vec![OfModes::default(); self.channels.len()];
         self.registers.resize(self.dies.len() + dies as usize, Registers::default());
         self.dies.extend((0..dies).map(|die| Die { channel: first_channel + die % channels, ..Die::default() }));
         first_die
@@ -150,12 +153,12 @@ impl Clocks {
 
     /// A page read: the die's array time, then the transfer.
     #[inline(always)]
-    pub(super) fn read(&mut self, die: u16, now: u64, timing: &Timing) -> u64 {
+    pub(super) fn read(&mut self, (die, mode): (u16, u8), now: u64, timing: &Timing) -> u64 {
         let die = &mut self.dies[usize::from(die)];
         let sensed = die.start(now) + timing.read.0;
         die.free_at = transfer(&mut self.channels, die.channel, (now, sensed), timing.transfer);
         if timing.transfer.0 > 0 {
-            let reads = &mut self.reads[die.channel as usize * READ_CLOCKS + timing.mode as usize];
+            let reads = of_mode(&mut self.mode_reads, &self.channels, die.channel, mode);
             die.free_at = die.free_at.max(queued(reads, now + timing.read.0, timing.transfer));
         }
         die.free_at
@@ -196,7 +199,14 @@ impl Clocks {
 
     /// A page read by a die that senses the pages of a group together. Returns the time at which the page is in the
     /// controller, and whether it was sensed together with the previous page. A host read takes precedence.
-    pub(super) fn read_grouped(&mut self, die: u16, now: u64, group: u32, host: bool, timing: &Timing) -> (u64, bool) {
+    pub(super) fn read_grouped(
+        &mut self,
+        (die, mode): (u16, u8),
+        now: u64,
+        group: u32,
+        host: bool,
+        timing: &Timing,
+    ) -> (u64, bool) {
         let (die, registers) = (&mut self.dies[usize::from(die)], &mut self.registers[usize::from(die)]);
         let together = registers.has_sensed(group, now);
         let [first, further] = timing.read_share;
@@ -219,10 +229,9 @@ impl Clocks {
             (timing.transfer, registers.sensed_at + timing.transfer.0, die.channel as usize);
         let queue = queued(&mut self.channels[channel], now, transfer);
         let end = if host {
-            let first = channel * READ_CLOCKS;
-            let of_host = queued(&mut self.reads[first + HOST_READS], now, transfer);
-            let of_mode = queued(&mut self.reads[first + timing.mode as usize], now + timing.read.0, transfer);
-            arrived.max(of_host).max(of_mode)
+            let of_host = queued(&mut self.read_channels[channel], now, transfer);
+            let reads = of_mode(&mut self.mode_reads, &self.channels, die.channel, mode);
+            arrived.max(of_host).max(queued(reads, now + timing.read.0, transfer))
         } else {
             arrived.max(queue)
         };
@@ -308,7 +317,7 @@ impl Clocks {
         match self.dies.iter().position(|die| !is_sound(die)) {
             Some(die) => Err(format!("a time of die {die} is too far in the future")),
             None if !self.registers.iter().all(are_near) => Err("a time of registers is too far in the future".into()),
-            None if self.channels.iter().chain(&self.reads).all(near) => Ok(()),
+            None if self.channels.iter().chain(&self.read_channels).all(near) => Ok(()),
             None => Err("a time of a channel is too far in the future".into()),
         }
     }
@@ -319,7 +328,8 @@ impl Clocks {
             *die = Die { channel: die.channel, ..Die::default() };
         }
         self.channels.fill(0);
-        self.reads.fill(0);
+        self.read_channels.fill(0);
+        self.mode_reads.fill(OfModes::default());
         self.registers.fill(Registers::default());
     }
 }
@@ -332,6 +342,15 @@ fn transfer(channels: &mut Table<u64>, channel: u32, (now, ready): (u64, u64), t
         return ready;
     }
     (ready + time.0).max(queued(&mut channels[channel as usize], now, time))
+}
+
+/// The clock of a channel for pages in one cell mode.
+#[inline(always)]
+fn of_mode<'a>(reads: &'a mut Vec<OfModes>, channels: &Table<u64>, channel: u32, mode: u8) -> &'a mut u64 {
+    if reads.is_empty() {
+        reads.resize(channels.len(), OfModes::default());
+    }
+    &mut reads[channel as usize][usize::from(mode)]
 }
 
 /// Adds a transfer that may begin at `from` to those of a channel. Returns the time at which all of them can have ended.

@@ -101,15 +101,15 @@ fn not_known() -> bool {
     true
 }
 
-/// Counts a page read. Returns its die, and the timing of its block's mode.
+/// Counts a page read. Returns its block, and the timing of the block's mode.
 #[inline(always)]
-fn counted<'a>(flash: &'a Flash, ledger: &mut Ledger, page: Ppa, cause: Cause) -> (u16, &'a Timing) {
-    let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
-    ledger.rows[flash.rows[usize::from(mode)]].counts.add(FlashOp::Read, cause);
-    (die, &flash.timing[usize::from(mode)])
+fn counted<'a>(flash: &'a Flash, ledger: &mut Ledger, page: Ppa, cause: Cause) -> (SimBlock, &'a Timing) {
+    let block = flash.blocks[flash.geometry.block_of(page).index()];
+    ledger.rows[flash.rows[usize::from(block.mode)]].counts.add(FlashOp::Read, cause);
+    (block, &flash.timing[usize::from(block.mode)])
 }
 
-/// Counts a page program. Returns as [`counted`] does.
+/// Counts a page program. Returns its die, and the timing of its block's mode.
 #[inline(always)]
 fn programmed<'a>(flash: &'a Flash, ledger: &mut Ledger, page: Ppa, stream: Stream, cause: Cause) -> (u16, &'a Timing) {
     let SimBlock { die, mode } = flash.blocks[flash.geometry.block_of(page).index()];
@@ -155,7 +155,7 @@ impl SimMedia {
             .map(|block| SimBlock { die: (first_die + geometry.die_of(BlockId(block))) as u16, mode: 0 })
             .collect();
         let native = self.add_row(index, &region.chip, CellMode::Native);
-        let is_grouped = Timing::of(&region.chip, CellMode::Native).has_registers;
+        let is_grouped = Timing::of(&region.chip, CellMode::Native).is_grouped();
         self.regions.push(Flash {
             geometry,
             channels: region.channels,
@@ -216,8 +216,8 @@ impl SimMedia {
 
     #[inline(always)]
     fn read_now(&mut self, region: RegionId, page: Ppa, cause: Cause) -> u64 {
-        let (die, timing) = counted(&self.regions[region.index()], &mut self.ledger, page, cause);
-        let end = self.clocks.read(die, self.now, timing);
+        let (SimBlock { die, mode }, timing) = counted(&self.regions[region.index()], &mut self.ledger, page, cause);
+        let end = self.clocks.read((die, mode), self.now, timing);
         self.completion = self.completion.max(end);
         end
     }
@@ -233,7 +233,7 @@ impl SimMedia {
         if !self.background {
             return self.read_now(region, page, cause);
         }
-        let (die, timing) = counted(flash, &mut self.ledger, page, cause);
+        let (SimBlock { die, .. }, timing) = counted(flash, &mut self.ledger, page, cause);
         self.clocks.defer(die, timing.of_op(FlashOp::Read));
         self.now
     }

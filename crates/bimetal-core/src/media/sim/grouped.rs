@@ -18,7 +18,7 @@ impl SimMedia {
         let (end, together) = if self.background {
             (self.now, self.clocks.defer_read_grouped(die, group, timing))
         } else {
-            self.clocks.read_grouped(die, self.now, group, cause == Cause::Host, timing)
+            self.clocks.read_grouped((die, mode), self.now, group, cause == Cause::Host, timing)
         };
         let counts = &mut self.ledger.rows[flash.rows[usize::from(mode)]].counts;
         if together {

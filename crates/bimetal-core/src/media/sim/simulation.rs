@@ -29,11 +29,11 @@ impl Simulation for SimMedia {
         let Some(flash) = self.regions.last() else { return at_ns };
         // Block `d` lies on die `d`.
         let SimBlock { die, .. } = flash.blocks[(map_page % flash.geometry.dies) as usize];
-        let timing = &flash.timing[CellMode::Native as usize];
+        let (timing, mode) = (&flash.timing[CellMode::Native as usize], CellMode::Native as u8);
         self.ledger.rows[flash.rows[CellMode::Native as usize]].counts.add(op, Cause::Meta);
         match op {
-            FlashOp::Read if flash.is_grouped => self.clocks.read_grouped(die, at_ns, NO_GROUP, true, timing).0,
-            FlashOp::Read => self.clocks.read(die, at_ns, timing),
+            FlashOp::Read if flash.is_grouped => self.clocks.read_grouped((die, mode), at_ns, NO_GROUP, true, timing).0,
+            FlashOp::Read => self.clocks.read((die, mode), at_ns, timing),
             FlashOp::Program | FlashOp::Erase => self.clocks.work(die, at_ns, timing.of_op(op)),
         }
     }
