@@ -155,13 +155,15 @@ impl Clocks {
     #[inline(always)]
     pub(super) fn read(&mut self, (die, mode): (u16, u8), now: u64, timing: &Timing) -> u64 {
         let die = &mut self.dies[usize::from(die)];
-        let sensed = die.start(now) + timing.read.0;
-        die.free_at = transfer(&mut self.channels, die.channel, (now, sensed), timing.transfer);
+        let mut end = die.start(now) + timing.read.0;
+        // Array times without a transfer include it.
         if timing.transfer.0 > 0 {
+            let queue = queued(&mut self.channels[die.channel as usize], now, timing.transfer);
             let reads = of_mode(&mut self.mode_reads, &self.channels, die.channel, mode);
-            die.free_at = die.free_at.max(queued(reads, now + timing.read.0, timing.transfer));
+            end = (end + timing.transfer.0).max(queue).max(queued(reads, now + timing.read.0, timing.transfer));
         }
-        die.free_at
+        die.free_at = end;
+        end
     }
 
     /// A page program: the transfer, then the die's array time.
@@ -170,11 +172,15 @@ impl Clocks {
         &mut self,
         die: u16,
         (now, ready): (u64, u64),
-        (transfer_time, array_time): (Nanos, Nanos),
+        (transfer, array_time): (Nanos, Nanos),
     ) -> u64 {
         let die = &mut self.dies[usize::from(die)];
-        let start = die.start(ready);
-        die.free_at = transfer(&mut self.channels, die.channel, (now, start), transfer_time) + array_time.0;
+        let mut loaded = die.start(ready);
+        if transfer.0 > 0 {
+            let queue = queued(&mut self.channels[die.channel as usize], now, transfer);
+            loaded = (loaded + transfer.0).max(queue);
+        }
+        die.free_at = loaded + array_time.0;
         die.free_at
     }
 
@@ -332,16 +338,6 @@ impl Clocks {
         self.mode_reads.fill(OfModes::default());
         self.registers.fill(Registers::default());
     }
-}
-
-/// Transfers a page over its channel once it is `ready`. Returns the time of its arrival, which is `ready` if the array
-/// times include the transfer.
-#[inline(always)]
-fn transfer(channels: &mut Table<u64>, channel: u32, (now, ready): (u64, u64), time: Nanos) -> u64 {
-    if time.0 == 0 {
-        return ready;
-    }
-    (ready + time.0).max(queued(&mut channels[channel as usize], now, time))
 }
 
 /// The clock of a channel for pages in one cell mode.

@@ -15,7 +15,7 @@ use super::on_sale::{OnSale, Range};
 use super::prices::{Kind, total};
 use super::search::{Aim, BATCH, Search};
 use super::select::Selector;
-use super::space::{Candidate, sort};
+use super::space::{Candidate, sort_by_price};
 use super::{AdviceError, Phase, Question, SIMULATED, SIMULATIONS, speed, wanted};
 use crate::arrivals;
 use crate::headline::extrapolated_remark;
@@ -171,7 +171,7 @@ impl Study<'_> {
         let mut drafts: Vec<Candidate> =
             larger.into_iter().flat_map(|at| space.between(&self.candidates[at])).collect();
         drafts.retain(|draft| draft.cost_usd < limit_usd && known.insert(key(draft)));
-        sort(&mut drafts);
+        sort_by_price(&mut drafts);
         Ok(self.selector.kept(drafts)?.candidates)
     }
 

@@ -96,7 +96,7 @@ fn in_rows(chip: &Chip, dies: Dies, bytes: f64, least: u64) -> u64 {
 }
 
 /// Sorts devices by price, and by name at equal price.
-pub fn sort(drafts: &mut [Candidate]) {
+pub fn sort_by_price(drafts: &mut [Candidate]) {
     drafts.sort_by(|a, b| {
         let name = |candidate: &Candidate| (candidate.point.scheme.clone(), candidate.point.set.clone());
         a.cost_usd.total_cmp(&b.cost_usd).then_with(|| name(a).cmp(&name(b)))
@@ -173,7 +173,7 @@ impl<'a> Space<'a> {
             };
             drafts.extend(of_scheme.into_iter().filter_map(|set| self.draft(spec, point(set))));
         }
-        sort(&mut drafts);
+        sort_by_price(&mut drafts);
         drafts
     }
 
