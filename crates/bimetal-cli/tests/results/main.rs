@@ -244,6 +244,20 @@ fn only_the_last_passes_are_measured() {
 }
 
 #[test]
+fn the_last_interval_has_the_queued_writes_of_a_disk() {
+    let bench = Bench::new();
+    bench.succeed(&["generate", "uniform", "u.bimetal", "--set", "requests=5000", "--set", "span=64MiB"]);
+    let replayed = bench.json(&["replay", "u.bimetal", "--scheme", "opfcl", "--intervals", "4"]);
+    let result = &replayed["results"][0];
+    let count = |value: &Value| value.as_u64().unwrap();
+    let is_write = |op: &&Value| op["region"] == "disk" && op["op"] == "write";
+    let all: u64 = items(&result["ops"]).iter().filter(is_write).map(|op| count(&op["count"])).sum();
+    let by_interval: u64 =
+        items(&result["intervals"]).iter().map(|interval| count(&interval["disks"][0]["write"])).sum();
+    assert!(all > 0 && by_interval == all, "{by_interval} {all}");
+}
+
+#[test]
 fn idle_collection_is_background_work() {
     let bench = Bench::new();
     // Forty writes within 80 ms, then three idle seconds, with little spare area.

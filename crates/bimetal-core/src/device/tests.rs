@@ -285,3 +285,18 @@ fn a_trace_may_touch_more_than_a_drive_of_today_has() {
     assert_eq!(resolved.device.logical.0, 10 << 40);
     assert!((0.06..0.08).contains(&resolved.spare()) && resolved.regions[0].geometry.dies == 16);
 }
+
+#[test]
+fn a_write_buffer_is_refused_where_it_would_confuse_sectors() {
+    let resolved = |buffer: ByteSize| {
+        let mut device = preset("wd-sn770-1tb").unwrap();
+        device.logical = ByteSize(20 << 40);
+        device.regions[0].capacity = Capacity::Bytes(ByteSize(22 << 40));
+        device.regions[0].mapping_unit = Some(ByteSize(64 << 10));
+        device.controller.as_mut().unwrap().buffer = buffer;
+        device.resolve().map(|_| ()).map_err(|error| error.to_string())
+    };
+    let refused = resolved(ByteSize(4 << 20)).unwrap_err();
+    assert!(refused.contains("`controller.buffer`") && refused.contains("16TiB"), "{refused}");
+    assert_eq!(resolved(ByteSize(0)), Ok(()));
+}
