@@ -22,7 +22,8 @@
 //! Departures: there are at most seven groups; sizes are searched in steps of a sixteenth, so that the search is part
 //! of a write and needs no thread (theirs tries each size); epochs grow to at most eight times the first; open blocks
 //! are filled up by the group that next has their stream; a hot page's counter is lowered for copies when it is written
-//! again, with the same result.
+//! again, with the same result; the model does not see trims, which theirs counts as the end of an interval and of a
+//! valid page.
 
 mod hot;
 mod intervals;
