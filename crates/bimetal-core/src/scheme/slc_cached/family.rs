@@ -89,7 +89,8 @@ crate::parameters! {
         /// Number of blocks with data above which folding in idle time begins, in percent of the blocks that the cache
         /// may have: WriteBooster asks for a flush when little of its buffer is available. 0: as `idle_fold_percent`.
         pub idle_fold_start_percent: f64 = 0.0, in 0.0..=100.0;
-        /// Shortest idle time that is used to fold, in page copies.
+        /// Shortest idle time that is used to fold, in page copies. A store gives idle time in steps of 64: above that it
+        /// folds only for room.
         pub idle_fold_min_pages: u32 = 0, in 0..=1_000_000;
         /// Number of folded blocks after which a block is exchanged for one of the main area, so that all blocks wear
         /// evenly; 0: never.
