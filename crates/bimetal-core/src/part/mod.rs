@@ -10,4 +10,5 @@ pub mod random;
 pub mod real;
 pub mod reuse_stack;
 pub mod reuse_tracker;
+pub mod run_length;
 pub mod two_means;

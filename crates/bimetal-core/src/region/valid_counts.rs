@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::seal_order::SealOrder;
+use crate::part::run_length::run_length;
 use crate::save::Table;
 
 use serde::{Deserialize, Serialize};
@@ -161,18 +162,13 @@ impl ValidCounts {
     }
 }
 
-/// Index and value of the smallest value in a range, the first among equals. Two passes over chunks, which the compiler
-/// vectorises.
+/// Index and value of the smallest value in a range, the first among equals. Two passes, which the compiler vectorises.
 fn first_minimum(values: &[u32], range: Range<usize>) -> Option<(usize, u32)> {
-    const CHUNK: usize = 16;
     let start = range.start;
     let values = &values[range];
     let minimum = values.iter().fold(u32::MAX, |least, &value| least.min(value));
-    let (chunks, _) = values.as_chunks::<CHUNK>();
-    let has_minimum = |chunk: &[u32; CHUNK]| chunk.iter().fold(false, |found, &value| found | (value == minimum));
-    let before = chunks.iter().position(has_minimum).unwrap_or(chunks.len()) * CHUNK;
-    let index = values[before..].iter().position(|&value| value == minimum)?;
-    Some((start + before + index, minimum))
+    let index = run_length(values, |value| value == minimum);
+    (index < values.len()).then_some((start + index, minimum))
 }
 
 #[cfg(test)]

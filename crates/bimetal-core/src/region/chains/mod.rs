@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::media::CellMode;
 use crate::part::lru::Lists;
+use crate::part::run_length::run_length;
 use crate::save::Table;
 use crate::units::{BlockId, Geometry, Ppa};
 
@@ -184,8 +185,7 @@ impl Chains {
     #[inline]
     pub fn lookup_run(&self, logical: u32, end: u32) -> &[Ppa] {
         let pages = &self.map[logical as usize..end as usize];
-        let mapped = pages.iter().position(|&ppa| ppa == Ppa::NONE).unwrap_or(pages.len());
-        &pages[..mapped]
+        &pages[..run_length(pages, |ppa| ppa == Ppa::NONE)]
     }
 
     /// Records that the latest copies of `count` logical pages are at consecutive pages of a block.

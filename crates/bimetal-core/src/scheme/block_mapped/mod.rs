@@ -390,8 +390,7 @@ impl BlockMapped {
         let joins = overlay.joins_folds();
         let mut logical = pages.start;
         while logical < pages.end {
-            let here = |overlay: &O| (logical..pages.end).take_while(|&page| overlay.newer_sectors(page) == 0).count();
-            let end = if joins { logical + here(overlay) as u32 } else { pages.end };
+            let end = if joins { logical + overlay.run_without_newer(logical..pages.end) } else { pages.end };
             let to = Ppa(to.0 + (logical - pages.start));
             let run = self.chains.lookup_run(logical, end);
             let copied = run.len() as u32;

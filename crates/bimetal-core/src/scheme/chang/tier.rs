@@ -3,11 +3,14 @@
 //! Units are fast pages, or disk sectors if those are the table's keys. A unit with a regular entry has its valid copy
 //! here, whatever the slow region holds: the hash table takes precedence over the block map.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::parameters::{Key, Parameters};
 use crate::media::{Cause, Media, PageMerge};
 use crate::part::probed_hash::{Entry, KEY_MAX, ProbedHash};
+use crate::part::run_length::run_length;
 use crate::region::LastRead;
 use crate::region::ring::Ring;
 use crate::region::slot_table::SlotTable;
@@ -258,6 +261,11 @@ impl Overlay for Tier {
     #[inline]
     fn newer_sectors(&self, logical: u32) -> u32 {
         u32::from(self.newer[logical as usize])
+    }
+
+    #[inline]
+    fn run_without_newer(&self, pages: Range<u32>) -> u32 {
+        run_length(&self.newer[pages.start as usize..pages.end as usize], |sectors| sectors > 0) as u32
     }
 
     #[inline]
