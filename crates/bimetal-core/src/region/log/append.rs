@@ -30,7 +30,10 @@ impl<P: Separation<N>, const N: usize> Log<P, N> {
         }
         let (block, page) = self.blocks.next_page(die, stream);
         let page = self.table.geometry().ppa(block, page);
-        logical.iter().zip(page.0..).for_each(|(&logical, page)| self.table.assign(logical, Ppa(page)));
+        // A loop that is compiled here: mostly it takes one page.
+        for (&logical, page) in logical.iter().zip(page.0..) {
+            self.table.assign(logical, Ppa(page));
+        }
         let pages = logical.len() as u32;
         self.blocks.add_valid(if P::POOLED { self.blocks.place(block).die } else { die }, pages);
         self.leave_empty(die, stream, pages);
