@@ -105,8 +105,10 @@ pub(super) struct Frozen {
 }
 
 impl Frozen {
-    /// Hands the chunks of these words to the image, unless it has them already.
+    /// Hands the chunks of these words to the image, unless it has them already. A separate function, to keep the code of
+    /// each change of a word short.
     #[cold]
+    #[inline(never)]
     pub(super) fn keep<W: Word>(&mut self, words: &[W], range: Range<usize>) {
         for chunk in range.start / CHUNK_WORDS..range.end.min(words.len()).div_ceil(CHUNK_WORDS) {
             self.keep_chunk(words, chunk);
