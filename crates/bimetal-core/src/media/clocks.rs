@@ -286,9 +286,7 @@ impl Clocks {
     #[inline]
     pub(super) fn defer(&mut self, die: u16, time: Nanos) {
         let die = &mut self.dies[usize::from(die)];
-        let (before, own) = (u128::from(die.backlog_ns), u128::from(time.0));
-        let weighted = u128::from(die.backlog_op_ns) * before + own * own;
-        die.backlog_op_ns = weighted.checked_div(before + own).map_or(0, |mean| mean as u64);
+        die.backlog_op_ns = mean_with(die.backlog_op_ns, die.backlog_ns, time.0);
         die.backlog_ns += time.0;
     }
 
@@ -340,6 +338,23 @@ impl Clocks {
     }
 }
 
+/// The mean duration of operations that take `total` together, each weighted by its duration, with one more of `own`.
+#[inline]
+fn mean_with(mean: u64, total: u64, own: u64) -> u64 {
+    if own == mean || total == 0 {
+        return own;
+    }
+    // Short backlogs of short operations, which are nearly all, need no wide division.
+    let narrow = mean.checked_mul(total).zip(own.checked_mul(own)).and_then(|(past, own)| past.checked_add(own));
+    match narrow {
+        Some(weighted) => weighted / (total + own),
+        None => {
+            let [mean, total, own] = [mean, total, own].map(u128::from);
+            ((mean * total + own * own) / (total + own)) as u64
+        }
+    }
+}
+
 /// The clock of a channel for pages in one cell mode.
 #[inline(always)]
 fn of_mode<'a>(reads: &'a mut Vec<OfModes>, channels: &Table<u64>, channel: u32, mode: u8) -> &'a mut u64 {
@@ -354,4 +369,29 @@ fn of_mode<'a>(reads: &'a mut Vec<OfModes>, channels: &Table<u64>, channel: u32,
 fn queued(clock: &mut u64, from: u64, time: Nanos) -> u64 {
     *clock = (*clock).max(from) + time.0;
     *clock
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::random::below;
+
+    /// The mean is that of exact arithmetic, also where that needs more than 64 bits.
+    #[test]
+    fn a_mean_is_exact_for_short_and_for_long_backlogs() {
+        let (mut state, mut wide) = (1, 0);
+        for _ in 0..10_000 {
+            let mut draw = |bits_max| {
+                let bits = below(&mut state, bits_max);
+                below(&mut state, 1 << bits)
+            };
+            let [mean, total, own] = [40, 60, 40].map(&mut draw);
+            let [of, over, one] = [mean, total, own].map(u128::from);
+            let weighted = of * over + one * one;
+            wide += u32::from(weighted > u128::from(u64::MAX));
+            assert_eq!(u128::from(mean_with(mean, total, own)), weighted.checked_div(over + one).unwrap_or(0));
+        }
+        assert!((100..5000).contains(&wide), "{wide}");
+        assert_eq!([mean_with(7, 21, 7), mean_with(0, 0, 5), mean_with(0, 0, 0)], [7, 5, 0]);
+    }
 }
