@@ -25,6 +25,7 @@ mod detector;
 pub mod family;
 mod mapping;
 mod partition;
+mod prefetching;
 mod replacer;
 mod serving;
 mod settings;
@@ -42,6 +43,7 @@ pub use tracker::{Curve, Rates, ReadHits};
 use self::detector::SequentialDetector;
 use self::mapping::{Layout, Mapping, Sectors, data_pages};
 use self::partition::{Bounds, Resizer};
+use self::prefetching::BATCH;
 use self::replacer::{Kind, Replacer};
 use self::tracker::WorkloadTracker;
 use super::{Adaptation, Metrics, Scheme, Shape, ratio};
@@ -258,6 +260,7 @@ impl FlashCache {
         self.replacer.remove(slot);
         self.mapping.release(slot);
         self.counts.dropped += 1;
+        self.prefetch_oldest();
     }
 
     /// Whether a destaged page stays in the cache.
@@ -276,11 +279,11 @@ impl FlashCache {
         let page_of = |slot| (self.mapping.slots().page_of(slot), slot);
         let mut group: ArrayVec<(u32, u32), DESTAGE_GROUP_MAX> =
             self.replacer.oldest_dirty(pages).map(page_of).collect();
-        // The pages are scattered: the entries of all of them are prefetched together.
-        group.iter().for_each(|&(page, slot)| self.mapping.prefetch_cached(page, slot));
         group.sort_unstable_by_key(|&(page, _)| page);
-        group.iter().for_each(|&(_, slot)| self.mapping.prefetch_flash(slot));
-        for &(page, slot) in &group {
+        for (at, &(page, slot)) in group.iter().enumerate() {
+            if at % BATCH == 0 {
+                self.prefetch_destaged(&group, at);
+            }
             self.replacer.remove(slot);
             let data = self.mapping.read(media, slot, Cause::MigrateDown);
             let (sector, _) = self.mapping.sectors_of(page);

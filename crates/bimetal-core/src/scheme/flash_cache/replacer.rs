@@ -97,6 +97,19 @@ impl Replacer {
         self.order.front(self.list(kind))
     }
 
+    /// The page used after another one of the same order.
+    #[inline]
+    pub fn after(&self, slot: u32) -> Option<u32> {
+        self.order.after(slot)
+    }
+
+    /// Prefetches the place of a slot in its order into the processor's cache.
+    #[inline]
+    pub fn prefetch(&self, slot: u32) {
+        self.order.prefetch(slot);
+        prefetch_index::prefetch_index(&self.dirty, slot as usize);
+    }
+
     /// The dirty ones of the `pages` least recently used pages that [`Replacer::oldest`] gives, oldest first.
     pub fn oldest_dirty(&self, pages: u32) -> impl Iterator<Item = u32> + '_ {
         let oldest = self.order.iter(self.list(Kind::Dirty)).take(pages as usize);
