@@ -100,6 +100,15 @@ impl<S: Space> Tiers<S> {
         }
     }
 
+    /// Prefetches the entries of the unit in a slot, if there is one.
+    #[inline]
+    pub fn prefetch_unit(&self, slot: u32) {
+        if let Some(unit) = self.fast.slots().unit(slot) {
+            self.prefetch_index(unit);
+            self.slow.prefetch_entry(self.slow_page(unit));
+        }
+    }
+
     /// Brings the data of the log that a write to a unit will change into the processor's cache: first (`far` ahead)
     /// the entry with its slot, later (`near`) the slot.
     #[inline]
