@@ -261,18 +261,20 @@ impl Pair {
         let mut last = None;
         for part in 0..self.fast_per_page() {
             let start = part * page_sectors;
-            let mut merge = PageMerge::default();
             let host = part_of(span, media.host(), start, page_sectors);
+            // Most writes cover their page: there is nothing to merge.
+            if let Some(host) = host.filter(|host| host.sectors == page_sectors) {
+                self.fast.write(media, slot, part, &[host], Cause::Host);
+                continue;
+            }
+            let mut merge = PageMerge::default();
             if let Some(host) = host {
                 merge.fill(host.data, host.from, host.to, host.sectors);
             }
-            // Most writes cover their page. The loop over its slow pages would find nothing to read.
-            if host.is_none_or(|host| host.sectors < page_sectors) {
-                complete(&mut merge, (start, page_sectors), slow_sectors, &mut last, |number| {
-                    let ppa = self.slow.lookup(base + number)?;
-                    Some(media.read(self.slow.region(), ppa, Cause::MigrateUp))
-                });
-            }
+            complete(&mut merge, (start, page_sectors), slow_sectors, &mut last, |number| {
+                let ppa = self.slow.lookup(base + number)?;
+                Some(media.read(self.slow.region(), ppa, Cause::MigrateUp))
+            });
             if !merge.parts().is_empty() {
                 let cause = if host.is_some() { Cause::Host } else { Cause::MigrateUp };
                 self.fast.write(media, slot, part, merge.parts(), cause);
