@@ -191,13 +191,11 @@ impl PageTable {
         for owner in (base + WORD..base + 2 * WORD).step_by(OWNERS_PER_LINE) {
             prefetch_index::prefetch_index(&self.owner, owner);
         }
+        let moved = bits.count_ones().min(room) as usize;
         let mut rest = bits;
         let mut owners = [0; WORD];
         let sources = &self.owner[base..base + WORD];
-        for (entry, owner) in run.pages.iter_mut().zip(&mut owners).take(room as usize) {
-            if rest == 0 {
-                break;
-            }
+        for (entry, owner) in run.pages[..moved].iter_mut().zip(&mut owners[..moved]) {
             let bit = rest.trailing_zeros() as usize;
             rest &= rest - 1;
             *owner = sources[bit % WORD];
@@ -205,7 +203,6 @@ impl PageTable {
             prefetch_index::prefetch_index(&self.map, *owner as usize);
             *entry = Ppa((base + bit) as u32);
         }
-        let moved = (bits.count_ones() - rest.count_ones()) as usize;
         run.len = moved;
         self.owner[to.index()..to.index() + moved].copy_from_slice(&owners[..moved]);
         for (&logical, target) in owners[..moved].iter().zip(to.0..) {
