@@ -124,13 +124,15 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let (mut steps, mut is_over) = (Steps::new(input), false);
     lines::each(input, "", |line| {
         is_over |= is_summary(line);
-        // Another recording may follow the summary.
-        if is_notice(line) || is_over && row(line).is_err() {
+        if is_notice(line) {
             return Ok(());
         }
-        match row(line)? {
-            Some((action, row)) => steps.push(action, || Ok(row)),
-            None => Ok(()),
+        match row(line) {
+            Ok(Some((action, row))) => steps.push(action, || Ok(row)),
+            Ok(None) => Ok(()),
+            // A line of the summary. Another recording may follow it.
+            Err(_) if is_over => Ok(()),
+            Err(fault) => Err(fault),
         }
     })?;
     steps.finish()
