@@ -1,7 +1,9 @@
 //! `jsonl`: a JSON object on each line.
 
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::NO_TIME;
@@ -29,7 +31,19 @@ pub static FORMAT: Format = Format {
 };
 
 /// The values of a line by their keys. Numbers remain text, so that times are exact.
-type Object<'a> = BTreeMap<&'a str, &'a RawValue>;
+type Object<'a> = BTreeMap<Key<'a>, &'a RawValue>;
+
+/// A key, which is only copied if it has escapes. Writers escape the letters of many languages, also in keys that are
+/// not needed.
+#[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(transparent)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Borrow<str> for Key<'_> {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
 
 /// A value as text, without quotes.
 fn text(value: &RawValue) -> &[u8] {
@@ -43,7 +57,7 @@ fn mapping(object: &Object<'_>, columns: Option<&Columns>, unit: Option<TimeUnit
     match columns {
         Some(columns) if columns.are_named() => columns.by_name(unit, key),
         Some(_) => Err("columns of JSON lines need names, such as `offset=lba:sectors`".to_owned()),
-        None => Mapping::of(object.keys().map(|name| (roles::role(name), (*name).to_owned())), unit),
+        None => Mapping::of(object.keys().map(|Key(name)| (roles::role(name), name.to_string())), unit),
     }
 }
 
@@ -104,6 +118,19 @@ mod tests {
         let columns = Some("op=rw,offset=lba:4kib,size=bytes".parse().unwrap());
         let named = trace::decode("t", LINES.as_bytes(), &Options { columns, ..Options::default() }).unwrap();
         assert_eq!(named.requests[1].sector, 128);
+    }
+
+    #[test]
+    fn keys_may_have_escapes() {
+        let escaped = LINES.replace("\"who\"", r#""gr\u00f6\u00dfe""#).replace("\"lba\"", r#""l\u0062a""#);
+        assert!(escaped.contains(r#""gr\u00f6\u00dfe""#) && escaped.contains(r#""l\u0062a""#));
+        let requests = |text: &str, columns: Option<&str>| {
+            let columns = columns.map(|columns| columns.parse().unwrap());
+            trace::decode("t", text.as_bytes(), &Options { columns, ..Options::default() }).unwrap().requests
+        };
+        assert_eq!(requests(&escaped, None), requests(LINES, None));
+        let own = r#"{"art": "w", "gr\u00f6\u00dfe": 1024, "lba": 512}"#;
+        assert_eq!(requests(own, Some("op=art,offset=lba,size=größe"))[0].sectors, 2);
     }
 
     #[test]
