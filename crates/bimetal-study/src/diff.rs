@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::compare::RESULTS_SCHEMA;
 use crate::listing::{Rows, Sheet};
-use crate::number::{NOTHING, significant};
+use crate::number::{EXTRAPOLATED, NOTHING, significant};
 
 /// Largest number of differing device keys that are named.
 const KEYS_NAMED: usize = 6;
@@ -41,6 +41,8 @@ struct Scheme {
     service_us: Option<ResponseFigures>,
     #[serde(default)]
     load: Load,
+    #[serde(default)]
+    lifetime_overwrites: Option<f64>,
     device: Value,
     #[serde(flatten)]
     key: KeyFigures,
@@ -56,6 +58,11 @@ impl Scheme {
     /// Whether its responses only reflect the length of the trace.
     fn falls_behind(&self) -> bool {
         self.load.overload == Overload::Growing
+    }
+
+    /// Whether its life is extrapolated from less than one overwrite of the device.
+    fn is_extrapolated(&self) -> bool {
+        self.lifetime_overwrites.is_some_and(|overwrites| overwrites < 1.0)
     }
 }
 
@@ -111,6 +118,9 @@ pub struct Change {
     /// Its unit.
     #[serde(skip)]
     unit: Unit,
+    /// Whether it is extrapolated from less than one overwrite of the device, in the first and in the second file.
+    #[serde(skip)]
+    extrapolated: [bool; 2],
     /// Value in the first file.
     pub a: f64,
     /// Value in the second file.
@@ -223,6 +233,10 @@ impl Diff {
                 .push(format!("changes from {} to {}; ! is worse, = is the same to the bit", self.a.file, self.b.file));
             remarks.push("more life is better, and less of every other figure".to_owned());
         }
+        if self.schemes.iter().flat_map(|scheme| &scheme.figures).any(Change::is_extrapolated) {
+            let what = "extrapolated from less than one overwrite of the device: it may be much shorter";
+            remarks.push(format!("{EXTRAPOLATED} life {what}"));
+        }
         remarks
     }
 
@@ -235,7 +249,10 @@ impl Diff {
     pub fn values(&self) -> Sheet {
         self.sheet_of(
             |figure| format!("{} ({})", figure.head, figure.unit.name()),
-            |figure| format!("{} → {}", significant(figure.a), significant(figure.b)),
+            |figure| {
+                let [a, b] = figure.extrapolated.map(|is_so| if is_so { EXTRAPOLATED } else { "" });
+                format!("{a}{} → {b}{}", significant(figure.a), significant(figure.b))
+            },
         )
     }
 
@@ -272,15 +289,21 @@ impl Change {
             Better::Higher if a != b => Some(b > a),
             _ => None,
         };
-        Self { name, head, unit, a, b, percent, is_better }
+        Self { name, head, unit, extrapolated: [false; 2], a, b, percent, is_better }
+    }
+
+    fn is_extrapolated(&self) -> bool {
+        self.extrapolated.contains(&true)
     }
 
     fn shown(&self) -> String {
         if self.a == self.b {
             return "=".to_owned();
         }
-        let mark = if self.is_better == Some(false) { "! " } else { "" };
-        self.percent.map_or_else(|| format!("{mark}from 0"), |percent| format!("{mark}{}", signed(percent)))
+        let worse = if self.is_better == Some(false) { "! " } else { "" };
+        let mark = if self.is_extrapolated() { EXTRAPOLATED } else { "" };
+        self.percent
+            .map_or_else(|| format!("{worse}{mark}from 0"), |percent| format!("{worse}{mark}{}", signed(percent)))
     }
 }
 
@@ -316,7 +339,8 @@ fn changes(a: &Scheme, b: &Scheme, is_same_work: bool) -> Vec<Change> {
     for figure in KeyFigures::ALL.iter().filter(is_shown) {
         if let Some((x, y)) = (figure.of)(&a.key).zip((figure.of)(&b.key)) {
             let named = (figure.name.to_owned(), figure.head.to_owned(), figure.unit);
-            changes.push(Change::of(named, x, y, figure.better));
+            let extrapolated = [a, b].map(|scheme| figure.is_extrapolated() && scheme.is_extrapolated());
+            changes.push(Change { extrapolated, ..Change::of(named, x, y, figure.better) });
         }
     }
     changes
@@ -434,6 +458,25 @@ mod tests {
         let same = Diff::of(&a, &a).unwrap();
         assert!(same.differences.is_empty(), "{:?}", same.differences);
         assert_eq!(same.verdict(), "all figures are the same for the scheme");
+    }
+
+    #[test]
+    fn extrapolated_lives_are_marked() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |years: f64, overwrites: f64| {
+            let lives = format!(r#""lifetime_years":{years},"lifetime_overwrites":{overwrites}"#);
+            let text = results("1", "hyssd", 10.0, "8MiB").replace(r#""lifetime_years":null"#, &lives);
+            file(folder.path(), &format!("{years}.json"), &text)
+        };
+        let (short, known) = (of(1.0, 0.9), of(2.0, 1.0));
+        let shown = |a: &Path, b: &Path| {
+            let diff = Diff::of(a, b).unwrap();
+            let last = |sheet: Sheet| sheet.groups[0].rows[0].last().cloned().unwrap();
+            (last(diff.sheet()), last(diff.values()), diff.remarks().len())
+        };
+        assert_eq!(shown(&short, &known), ("~+100.0 %".to_owned(), "~1.00 → 2.00".to_owned(), 3));
+        assert_eq!(shown(&known, &short), ("! ~-50.0 %".to_owned(), "2.00 → ~1.00".to_owned(), 3));
+        assert_eq!(shown(&known, &known), ("=".to_owned(), "2.00 → 2.00".to_owned(), 2));
     }
 
     #[test]
