@@ -171,9 +171,9 @@ fn front(answer: &Answer) -> String {
     let service = answer.service_head();
     let row = |choice: &Choice| {
         let mark = if choice.meets { "● " } else { "" };
-        let mut row = vec![dollars(choice.cost_usd), choice.shown(response)];
+        let mut row = vec![dollars(choice.cost_usd), answer.shown(choice, response)];
         row.extend(service.as_ref().map(|_| choice.service(response)));
-        row.extend(WEAR.map(|measure| choice.shown(measure)));
+        row.extend(WEAR.map(|measure| answer.shown(choice, measure)));
         row.push(format!("{mark}{}: {}", choice.scheme, choice.device));
         row
     };

@@ -7,7 +7,7 @@ use bimetal_core::part::real::pow;
 use bimetal_core::report::TraceFacts;
 use serde::Serialize;
 
-use super::goals::{Cause, Goal, Measure, Outcome, Terms};
+use super::goals::{Cause, Goal, Measure, Outcome, Terms, missed_by};
 use super::prices::{Kind, Listed, total};
 use super::space::Candidate;
 use crate::describe;
@@ -193,12 +193,19 @@ impl Answer {
         }
     }
 
+    /// A measured value with its unit, and with a sign if it misses its goal by less than the digits show.
+    pub fn shown(&self, choice: &Choice, measure: Measure) -> String {
+        let goal = self.goals.iter().find(|goal| goal.measure == measure);
+        let sign = goal.zip(choice.of(measure)).map_or("", |(goal, value)| goal.sign(value));
+        format!("{sign}{}", choice.shown(measure))
+    }
+
     /// For each goal: the figure of the device, and whether it meets the goal.
     pub fn verdicts(&self, choice: &Choice) -> Vec<Vec<String>> {
         let row = |(goal, excess): (&Goal, &Option<f64>)| {
             let verdict = match (excess, choice.overload) {
                 (Some(excess), _) if *excess <= 1.0 => format!("met, {:.1} % to spare", (1.0 - excess) * 100.0),
-                (Some(excess), _) => format!("missed by a factor of {}", significant(*excess)),
+                (Some(excess), _) => format!("missed {}", missed_by(*excess)),
                 (None, Some(times)) if goal.measure.cause() == Cause::Latency => {
                     format!("missed: serving takes {} times as long as the arrivals", significant(times))
                 }
@@ -206,7 +213,7 @@ impl Answer {
             };
             let service = self.service_head().filter(|_| goal.measure.cause() == Cause::Latency);
             let beside = service.map_or_else(String::new, |_| format!(" (service {})", choice.service(goal.measure)));
-            vec![goal.to_string(), choice.shown(goal.measure) + &beside, verdict]
+            vec![goal.to_string(), self.shown(choice, goal.measure) + &beside, verdict]
         };
         self.goals.iter().zip(&choice.excess).map(row).collect()
     }
@@ -225,10 +232,10 @@ impl Answer {
                 choice.scheme.clone(),
                 if choice.meets { "●".to_owned() } else { String::new() },
                 dollars(choice.cost_usd),
-                choice.shown(response),
+                self.shown(choice, response),
             ];
             row.extend(service.as_ref().map(|_| choice.service(response)));
-            row.extend(WEAR.map(|measure| choice.shown(measure)));
+            row.extend(WEAR.map(|measure| self.shown(choice, measure)));
             row
         };
         Listing { heads, rows: choices.iter().map(row).collect(), text_columns: 3 }

@@ -5,7 +5,7 @@ use bimetal_core::replay::Arrivals;
 use serde::Serialize;
 
 use super::choice::{Choice, FALLS_BEHIND, Made};
-use super::goals::{Cause, Goal, Measure};
+use super::goals::{Cause, Goal, Measure, missed_by};
 use super::on_sale::{OnSale, Range, SOLD_YEARS};
 use crate::arrivals;
 use crate::listing::{Rows, Sheet};
@@ -80,7 +80,7 @@ impl DriveToBuy {
     fn missed(&self, goals: &[Goal]) -> String {
         let of = |(goal, excess): (&Goal, &Option<f64>)| match excess {
             Some(excess) if *excess <= 1.0 => None,
-            Some(excess) => Some(format!("{} by a factor of {}", goal.measure.words(), significant(*excess))),
+            Some(excess) => Some(format!("{} {}", goal.measure.words(), missed_by(*excess))),
             None if goal.measure.cause() == Cause::Latency => Some(FALLS_BEHIND.to_owned()),
             None => Some(goal.measure.words().to_owned()),
         };

@@ -158,9 +158,27 @@ impl Goal {
         if self.measure.is_more_better() { self.limit / value } else { value / self.limit }
     }
 
+    /// The sign of a value that misses the goal although it is displayed like the limit; empty for any other value.
+    pub fn sign(&self, value: f64) -> &'static str {
+        let shown = |value| self.measure.shown(value);
+        match self.measure.is_more_better() {
+            true if value < self.limit && shown(value) == shown(self.limit) => "<",
+            false if value > self.limit && shown(value) == shown(self.limit) => ">",
+            _ => "",
+        }
+    }
+
     /// Whether the goal is met.
     pub fn is_met(&self, outcome: &Outcome) -> bool {
         self.excess(outcome) <= 1.0
+    }
+}
+
+/// How far a goal is missed, in words, by the factor.
+pub fn missed_by(excess: f64) -> String {
+    match significant(excess) {
+        factor if factor == significant(1.0) => "by less than 1 %".to_owned(),
+        factor => format!("by a factor of {factor}"),
     }
 }
 
@@ -355,6 +373,16 @@ mod tests {
         let arriving = |pass_s| Arriving { pass_s, measured_s: 2.0 * pass_s };
         assert!(arriving(50.0).falls_behind(1.1) && !arriving(50.0).falls_behind(0.9));
         assert!(arriving(1000.0).falls_behind(10.1) && !arriving(1000.0).falls_behind(9.9));
+    }
+
+    #[test]
+    fn a_value_that_looks_like_the_limit_it_misses_has_a_sign() {
+        let sign = |measure, limit, value| Goal { measure, limit }.sign(value);
+        assert_eq!(sign(Measure::Life, 8.0, 7.999), "<");
+        assert_eq!([8.0, 8.001, 7.9].map(|years| sign(Measure::Life, 8.0, years)), [""; 3]);
+        assert_eq!(sign(Measure::P99, 20_000.0, 20_001.0), ">");
+        assert_eq!([20_000.0, 19_999.0, 20_100.0].map(|us| sign(Measure::P99, 20_000.0, us)), [""; 3]);
+        assert_eq!([1.0001, 1.2].map(missed_by), ["by less than 1 %", "by a factor of 1.20"]);
     }
 
     #[test]
