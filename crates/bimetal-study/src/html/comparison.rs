@@ -103,7 +103,7 @@ fn front(entries: &[Entry], ranking: &Ranking) -> Plot {
     };
     let mut shown: Vec<Series> =
         on_front.iter().map(|&place| series(&entries[place].report.scheme, &[place])).collect();
-    shown.push(series(if on_front.is_empty() { "all" } else { "others" }, &others));
+    shown.push(series(if on_front.is_empty() { "all" } else { "not on the front" }, &others));
     shown.retain(|series| !series.is_empty());
     // A single point has nothing to be compared with.
     if entries.len() < 2 {
