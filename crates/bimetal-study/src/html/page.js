@@ -41,10 +41,26 @@
   addEventListener("load", () => setTimeout(drawSome));
   addEventListener("toggle", () => setTimeout(drawSome), true);
   dark.addEventListener("change", () => again(dark.matches));
-  // Plots are printed in light colours, because paper is white.
+  // Plots are printed in light colours, because paper is white. A plot of many bars is drawn lower, so that it fits on a
+  // sheet with its title.
+  const SHEET_PX = 800;
+  const tall = new Map();
   addEventListener("beforeprint", () => {
     waiting.forEach(draw);
+    for (const place of places) {
+      if (isFolded(place) || place.offsetHeight <= SHEET_PX) continue;
+      tall.set(place, place.style.height);
+      place.style.height = `${SHEET_PX}px`;
+    }
+    tall.forEach((_, place) => show(place, false));
     if (dark.matches) again(false);
   });
-  addEventListener("afterprint", () => dark.matches && again(true));
+  addEventListener("afterprint", () => {
+    tall.forEach((height, place) => {
+      place.style.height = height;
+      show(place, dark.matches);
+    });
+    tall.clear();
+    if (dark.matches) again(true);
+  });
 })();
