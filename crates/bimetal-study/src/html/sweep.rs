@@ -108,6 +108,12 @@ impl Drawn {
             Self::Cost => "cost",
         }
     }
+
+    /// Its name in a table of rows of these replays, which may be service times and responses.
+    fn common_name<'a>(self, replays: impl Iterator<Item = &'a Replay>) -> &'static str {
+        let name = replays.map(|replay| self.name(replay)).reduce(|a, b| if a == b { a } else { "mean time" });
+        name.unwrap_or_default()
+    }
 }
 
 impl Group<'_> {
@@ -352,7 +358,7 @@ fn all(rows: &[Row], varying: &Varying, arrivals_vary: bool) -> Table {
     let done = || rows.iter().filter_map(|row| row.figures.as_ref());
     let times = [Drawn::Mean, Drawn::P99].map(|drawn| {
         let (unit, size) = common_unit(drawn.units(), done().filter_map(|figures| drawn.of(figures)), 1.0);
-        heads.push(labelled(drawn.name(&rows[0].point.replay), unit));
+        heads.push(labelled(drawn.common_name(rows.iter().map(|row| &row.point.replay)), unit));
         (drawn, size)
     });
     let key_figures: Vec<(&Figure<KeyFigures>, f64)> = (KeyFigures::ALL.iter())
@@ -395,4 +401,22 @@ fn all(rows: &[Row], varying: &Varying, arrivals_vary: bool) -> Table {
     };
     let cells = rows.iter().enumerate().map(row).collect();
     Table { text_columns, ..Table::new(heads, cells) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_of_service_times_and_responses_has_the_name_of_neither() {
+        let of = |drawn: Drawn, arrivals: &[&str]| {
+            let replay = |arrivals: &&str| Replay { arrivals: (*arrivals).to_owned(), ..Replay::default() };
+            let replays: Vec<Replay> = arrivals.iter().map(replay).collect();
+            drawn.common_name(replays.iter())
+        };
+        assert_eq!(of(Drawn::Mean, &["closed:1", "closed:1"]), "mean service time");
+        assert_eq!(of(Drawn::Mean, &["trace", "closed:8"]), "mean response");
+        assert_eq!(of(Drawn::Mean, &["closed:1", "trace"]), "mean time");
+        assert_eq!(of(Drawn::P99, &["closed:1", "trace"]), "99th percentile");
+    }
 }
