@@ -115,7 +115,7 @@ pub(super) fn of_single(plots: &[&Plot], is_one_scheme: bool) -> Table {
         series.points.values().into_iter().map(move |value| vec![label.clone(), shown(Some(value))])
     };
     let rows = plots.iter().flat_map(|plot| plot.series.iter().flat_map(|series| row(plot, series)));
-    Table::new(vec!["figure".into(), "value".into()], rows.collect())
+    Table { wraps_text: true, ..Table::new(vec!["figure".into(), "value".into()], rows.collect()) }
 }
 
 /// The labelled points, a row for each.
@@ -166,7 +166,19 @@ fn rows(plot: &Plot, label: &str, values: impl Fn(&Series) -> Vec<f64>) -> Vec<V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::Axis;
     use crate::listing::Rows;
+
+    #[test]
+    fn long_labels_of_single_figures_may_break() {
+        let series = vec![Series::measured_by_name("life (days)", vec![("a".to_owned(), 1.0)])];
+        let plot = Plot::by_name("Life", PlotKind::Bars, "scheme", Axis::linear("life (days)"), series);
+        let table = of_single(&[&plot], true);
+        assert_eq!(
+            (table.rows[0].as_slice(), table.wraps_text),
+            (&["life (days)".to_owned(), "1".to_owned()][..], true)
+        );
+    }
 
     #[test]
     fn an_empty_cell_belongs_to_the_one_before_it() {
