@@ -1473,8 +1473,8 @@ class Relative(Record):
     to
         The first scheme.
     response_speedup
-        Total response of the first scheme divided by that of this one: Chang's RS. None if one of the two is
-        overloaded.
+        Mean response of the first scheme divided by that of this one, over all seeds: Chang's RS, because both serve
+        the same requests. None if one of the two is overloaded.
     energy
         Energy of this scheme divided by that of the first: Chang's ES.
     cost

@@ -193,8 +193,8 @@ fn spread_remark(entries: &[Entry]) -> Option<String> {
     let (seeds, first) = (spread.seeds, entry.device.seed);
     Some(if is_spread(entries) {
         format!(
-            "mean: over {seeds} seeds from {first} on, ± half of the range between the lowest and the highest; all other \
-             figures are those of seed {first}"
+            "mean and speed-up: over {seeds} seeds from {first} on, ± half of the range between the lowest and the \
+             highest; all other figures are those of seed {first}"
         )
     } else {
         format!(

@@ -122,8 +122,8 @@ impl Spread {
 pub struct Relative {
     /// The first scheme.
     pub to: String,
-    /// Total response of the first scheme divided by that of this one: Chang's RS. None if one of the two is
-    /// overloaded.
+    /// Mean response of the first scheme divided by that of this one, over all seeds: Chang's RS, because both serve the
+    /// same requests. None if one of the two is overloaded.
     pub response_speedup: Option<f64>,
     /// Energy of this scheme divided by that of the first: Chang's ES.
     pub energy: Option<f64>,
@@ -132,13 +132,13 @@ pub struct Relative {
 }
 
 impl Relative {
-    pub(super) fn of(first: &Report, report: &Report) -> Self {
-        let compares = [first, report].iter().all(|report| report.load.overload != Overload::Growing);
+    pub(super) fn of(first: &Entry, entry: &Entry) -> Self {
+        let speedup = first.mean_us().zip(entry.mean_us()).map(|(first, mean)| first / mean);
         Self {
-            to: first.scheme.clone(),
-            response_speedup: report::response_speedup(first, report).filter(|_| compares),
-            energy: report::energy_saving(first, report),
-            cost: report::extra_cost(first, report),
+            to: first.report.scheme.clone(),
+            response_speedup: speedup.filter(|speedup| speedup.is_finite()),
+            energy: report::energy_saving(&first.report, &entry.report),
+            cost: report::extra_cost(&first.report, &entry.report),
         }
     }
 }
@@ -159,7 +159,7 @@ pub struct Speed {
 pub(super) fn beside_the_first(mut results: Vec<Entry>) -> Vec<Entry> {
     if let Some((first, others)) = results.split_first_mut() {
         for other in others {
-            other.relative = Some(Relative::of(&first.report, &other.report));
+            other.relative = Some(Relative::of(first, other));
         }
     }
     results

@@ -106,7 +106,7 @@ pub fn run(
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{both, closed};
+    use super::testing::{Sketch, both, closed, entries};
     use std::ops::ControlFlow;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -164,6 +164,17 @@ mod tests {
         assert!(of_three.half_range_us() > 0.0 && of_three.seeds == 3);
         let (mean, unmoved) = spread(&[], 3);
         assert_eq!(unmoved.map(|spread| (spread.min_us, spread.max_us)), Some((mean, mean)));
+    }
+
+    #[test]
+    fn a_speed_up_is_that_of_the_means_over_all_seeds() {
+        let a = Sketch { scheme: "a", mean_us: 10.0, years: None, usd: 1.0, disk: false, growing: false };
+        let mut some = entries(&[a, Sketch { scheme: "b", ..a }]);
+        for (entry, mean_us) in some.iter_mut().zip([12.0, 8.0]) {
+            entry.spread = Some(Spread { seeds: 2, min_us: mean_us, max_us: mean_us, mean_us });
+        }
+        let speed_up = |entry: &Entry| entry.relative.as_ref().and_then(|relative| relative.response_speedup);
+        assert_eq!(entry::beside_the_first(some).iter().map(speed_up).collect::<Vec<_>>(), [None, Some(1.5)]);
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub fn entries(sketches: &[Sketch]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = sketches.iter().map(entry).collect();
     if let Some((first, others)) = entries.split_first_mut() {
         for other in others {
-            other.relative = Some(Relative::of(&first.report, &other.report));
+            other.relative = Some(Relative::of(first, other));
         }
     }
     entries
