@@ -97,6 +97,9 @@ fn responses(entry: &Entry) -> String {
 /// Mean and percentiles in one unit.
 fn times(kinds: [(&str, &ResponseFigures); 3], mark: &str) -> String {
     let kinds = || kinds.into_iter().filter(|(_, figures)| figures.count > 0);
+    if kinds().next().is_none() {
+        return remark("none: the trace has neither reads nor writes");
+    }
     let (unit, us) = common_unit(TIMES, kinds().map(|(_, figures)| figures.mean), 1.0);
     let row = |(name, figures): (&str, &ResponseFigures)| {
         let time = |figure: &Figure<ResponseFigures>| {

@@ -55,7 +55,7 @@ fn in_table<F>(all: &'static [Figure<F>]) -> Vec<&'static Figure<F>> {
 fn service_columns(entries: &[Entry], time: (&str, f64)) -> Vec<Column> {
     let column = |figure: &Figure<ResponseFigures>| {
         let shown = |entry: &Entry| {
-            let value = entry.service_us.as_ref().and_then(figure.of);
+            let value = entry.service_us.as_ref().filter(|_| entry.serves()).and_then(figure.of);
             value.map_or_else(|| NOTHING.to_owned(), |us| significant(us / time.1))
         };
         (format!("service ({})\n{}", time.0, figure.head), entries.iter().map(shown).collect())
@@ -78,6 +78,7 @@ fn time_columns(entries: &[Entry], time: (&str, f64), words: &str) -> Vec<Column
         let shown = |entry: &Entry| {
             let mark = if entry.report.load.overload == Overload::Bursts { IN_BURSTS } else { "" };
             match (nth, entry.mean_us()) {
+                (_, None) if !entry.falls_behind() => NOTHING.to_owned(),
                 (0, None) => format!("{words} {}", behind(entry.backlog_s)),
                 // An empty cell belongs to the cell before it.
                 (_, None) => String::new(),

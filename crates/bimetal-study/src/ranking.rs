@@ -72,8 +72,8 @@ impl Sort {
             // Overloaded devices come last, among them the one with the smallest backlog first.
             Self::Response | Self::P99 if entry.falls_behind() => Some(entry.backlog_s),
             Self::Response => entry.mean_us(),
-            Self::P99 => Some(report.response_us.p99),
-            Self::Service => entry.service_us.map(|service| service.mean),
+            Self::P99 => entry.mean_us().map(|_| report.response_us.p99),
+            Self::Service => entry.mean_service_us(),
             Self::Figure(at) => {
                 let figure = &KeyFigures::ALL[at];
                 // A device whose flash is not written does not wear out.

@@ -25,8 +25,7 @@ impl Scale {
         let entries: Vec<&Entry> = entries.into_iter().collect();
         let lives = entries.iter().filter_map(|entry| entry.report.key_figures.lifetime_years);
         let main: Vec<f64> = entries.iter().filter_map(|entry| entry.mean_us()).collect();
-        let service: Vec<f64> =
-            entries.iter().filter_map(|entry| entry.service_us.map(|service| service.mean)).collect();
+        let service: Vec<f64> = entries.iter().filter_map(|entry| entry.mean_service_us()).collect();
         let own = |means: &[f64]| with_digits(means).unwrap_or_else(|| unit(TIMES, means.to_vec()));
         let shared = with_digits(&[&main[..], &service].concat());
         Self {

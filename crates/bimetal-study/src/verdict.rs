@@ -30,6 +30,8 @@ pub struct Best {
 /// The best in each respect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
+    /// Whether the trace has reads or writes.
+    pub serves: bool,
     /// The fastest scheme that keeps up with the trace. With caches over disks in the comparison, the fastest without a
     /// disk.
     pub fastest: Option<Best>,
@@ -66,8 +68,9 @@ impl Verdict {
         let cheapest = Best::of(&all, cost, |usd| format!("{} USD", dollars(usd)))?;
         let together = |best: Best| Best { group: whole_group(&best, entries, ranking), ..best };
         let none_keeps_up = fastest.is_none() && !matches!(over_disk, Some(Some(_)));
-        let service = |entry: &Entry| entry.service_us.map(|service| service.mean).filter(|_| none_keeps_up);
+        let service = |entry: &Entry| entry.mean_service_us().filter(|_| none_keeps_up);
         Some(Self {
+            serves: entries.iter().any(Entry::serves),
             service: Best::of(&all, service, |us| scale.service(us)),
             ratio: fastest.as_ref().and_then(|best| ratio(first, best)),
             fastest,
@@ -105,6 +108,7 @@ impl Verdict {
         let several = self.over_disk.is_some();
         clauses.push(match (&self.fastest, &self.over_disk) {
             (None, Some(Some(_))) => "no flash alone keeps up with the trace".to_owned(),
+            (None, _) if !self.serves => "the trace has neither reads nor writes".to_owned(),
             (None, _) => "no scheme keeps up with the trace".to_owned(),
             (Some(best), _) => {
                 let all = if several { "all flash takes" } else { "all take" };
@@ -281,7 +285,9 @@ impl Scale {
 mod tests {
     use super::*;
     use crate::compare::testing::{Sketch, entries};
+    use crate::headline;
     use crate::ranking::Sort;
+    use bimetal_core::report::ResponseFigures;
     use proptest::prelude::*;
 
     const A: Sketch = Sketch { scheme: "a", mean_us: 5000.0, years: Some(2.0), usd: 8.0, disk: false, growing: false };
@@ -363,6 +369,22 @@ mod tests {
         assert!(sentence(&[over, A]).starts_with("fastest flash: a, 5.00 ms on average; over a disk: over, 1.00 ms; "));
         let two = [A, over, Sketch { scheme: "other", ..over }];
         assert!(sentence(&two).ends_with("; cheapest: all over a disk, 0.500 USD"), "{}", sentence(&two));
+    }
+
+    #[test]
+    fn a_trace_of_trims_alone_has_no_times() {
+        let mut some = entries(&[A, Sketch { scheme: "b", years: None, ..A }]);
+        for entry in &mut some {
+            entry.report.response_us = ResponseFigures::default();
+            entry.service_us = Some(ResponseFigures::default());
+            (entry.report.key_figures.lifetime_years, entry.arrivals) = (None, "trace".into());
+        }
+        let ranking = Ranking::of(&some, Sort::Response);
+        let verdict = Verdict::of(&some, &ranking).unwrap().sentence();
+        assert_eq!(verdict, "the trace has neither reads nor writes; all cost 8.00 USD");
+        assert!(!ranking.has_front());
+        let sheet = headline::sheet(&some, &ranking);
+        assert!(sheet.flat_rows().iter().all(|row| row[1..5] == ["–"; 4]), "{sheet:?}");
     }
 
     #[test]

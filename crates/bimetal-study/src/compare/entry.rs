@@ -51,10 +51,20 @@ pub struct Entry {
 
 impl Entry {
     /// The mean response over all seeds. None for an overloaded device, whose responses only reflect the length of the
-    /// trace.
+    /// trace, and if the trace has neither reads nor writes.
     pub fn mean_us(&self) -> Option<f64> {
         let mean_us = self.spread.map_or(self.report.response_us.mean, |spread| spread.mean_us);
-        (!self.falls_behind()).then_some(mean_us)
+        (self.serves() && !self.falls_behind()).then_some(mean_us)
+    }
+
+    /// Whether the trace has reads or writes. Trims have no responses.
+    pub fn serves(&self) -> bool {
+        self.report.response_us.count > 0
+    }
+
+    /// The mean service time; none if it was not measured.
+    pub fn mean_service_us(&self) -> Option<f64> {
+        self.service_us.filter(|_| self.serves()).map(|service| service.mean)
     }
 
     /// Whether the backlog of the device grows without end.

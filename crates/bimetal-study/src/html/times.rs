@@ -76,7 +76,7 @@ fn means(entries: &[Entry]) -> Plot {
         Series::measured_by_name(name, entries.iter().filter_map(point).collect())
     };
     let series = vec![
-        of("service time, one request at a time", &|entry| entry.service_us.map(|service| service.mean)),
+        of("service time, one request at a time", &Entry::mean_service_us),
         of("response, at the trace's times", &Entry::mean_us),
     ];
     let axis = Axis::logarithmic(format!("mean of all requests ({unit})"));
