@@ -1,8 +1,9 @@
 //! JSON of fio (`--output-format=json`): a job for each scheme, with the keys of fio 3.
 //!
 //! A response is both fio's completion latency (`clat_ns`) and its total latency (`lat_ns`): submission takes no time.
-//! The run time is that of the simulated device, and means over time are over intervals. Bytes of trims are not
-//! counted. A simulated host uses no processor time. Figures that a simulation does not have are omitted.
+//! The run time is that of the simulated device. Means over time weight each interval by its length, because the samples
+//! of fio are equally long. Bytes of trims are not counted. A simulated host uses no processor time. Figures that a
+//! simulation does not have are omitted.
 
 use std::io;
 use std::ops::Range;
@@ -118,9 +119,10 @@ impl OverTime {
         let rates = intervals.iter().map(|interval| {
             let seconds = interval.end_s - std::mem::replace(&mut start_s, interval.end_s);
             let (requests, bytes) = of(interval);
-            (seconds > 0.0).then(|| (requests as f64 / seconds, bytes as f64 / 1024.0 / seconds))
+            let rate = |amount: f64| (amount / seconds, seconds);
+            (seconds > 0.0).then(|| (rate(requests as f64), rate(bytes as f64 / 1024.0)))
         });
-        let (iops, bw): (Vec<f64>, Vec<f64>) = rates.flatten().unzip();
+        let (iops, bw): (Vec<Weighted>, Vec<Weighted>) = rates.flatten().unzip();
         if iops.is_empty() {
             return Self::default();
         }
@@ -145,12 +147,17 @@ impl OverTime {
     }
 }
 
-/// Minimum, maximum, mean and standard deviation.
-fn moments(values: &[f64]) -> (f64, f64, f64, f64) {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    (least, values.iter().copied().fold(0.0, f64::max), mean, variance.sqrt())
+/// A value and its weight.
+type Weighted = (f64, f64);
+
+/// Minimum, maximum, mean and standard deviation of values with weights.
+fn moments(values: &[Weighted]) -> (f64, f64, f64, f64) {
+    let all: f64 = values.iter().map(|(_, weight)| weight).sum();
+    let mean = values.iter().map(|(value, weight)| value * weight).sum::<f64>() / all;
+    let variance = values.iter().map(|(value, weight)| (value - mean).powi(2) * weight).sum::<f64>() / all;
+    let (least, most) =
+        values.iter().fold((f64::INFINITY, 0.0f64), |(least, most), &(value, _)| (least.min(value), most.max(value)));
+    (least, most, mean, variance.sqrt())
 }
 
 #[derive(Clone, Copy, Default, Serialize)]
@@ -311,6 +318,8 @@ mod tests {
                     (&(2 * requests).into(), &(2 * bytes).into())
                 );
                 let iops = direction["iops"].as_f64().unwrap();
+                let mean = direction["iops_mean"].as_f64().unwrap();
+                assert!((mean / iops - 1.0).abs() < 1e-6, "{mean} {iops}");
                 assert!((iops * runtime_ms / 1e3 / (2 * requests) as f64 - 1.0).abs() < 0.01, "{iops}");
                 let percentiles = direction["clat_ns"]["percentile"].as_object().unwrap();
                 assert_eq!(percentiles.len(), Distribution::PERCENTILES.len());
@@ -333,6 +342,13 @@ mod tests {
             assert!(units.iter().all(|unit| unit.contains_key("2") && unit.contains_key("1000")));
             assert!(units[2].contains_key("2000") && units[2].contains_key(">=2000"));
         }
+    }
+
+    #[test]
+    fn intervals_count_by_their_lengths() {
+        // 100 a second for a second, and 10 for nine.
+        let (least, most, mean, deviation) = moments(&[(100.0, 1.0), (10.0, 9.0)]);
+        assert_eq!((least, most, mean, deviation), (10.0, 100.0, 19.0, 27.0));
     }
 
     #[test]
