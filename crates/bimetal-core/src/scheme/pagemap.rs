@@ -23,7 +23,7 @@ pub static SPEC: SchemeSpec = SchemeSpec {
     regions: Regions::One,
     parameters: Parameters::specs,
     adapts: &[],
-    version: 4,
+    version: 5,
 };
 
 crate::parameters! {

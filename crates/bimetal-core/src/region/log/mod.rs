@@ -427,9 +427,10 @@ impl<P: Separation<N>, const N: usize> Space for Log<P, N> {
             return 0;
         }
         let dies = if P::POOLED { 1 } else { self.blocks.dies() };
+        // The budget is the time of all dies. They work at once, so each has its share, and of what earlier ones leave.
         (0..dies).fold(0, |copied, die| {
             let left = budget_pages.saturating_sub(copied);
-            copied + self.collect_while_idle(media, die, left)
+            copied + self.collect_while_idle(media, die, left.div_ceil(dies - die))
         })
     }
 

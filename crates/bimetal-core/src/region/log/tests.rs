@@ -482,3 +482,22 @@ fn with_the_least_spare_area_all_blocks_are_native() {
         assert_eq!(most, 2 * (spare_blocks as u32 - 4), "a block in SLC mode lacks half of its pages");
     }
 }
+
+/// Dies work at the same time: what one die could do in the time of all would keep it busy when the host returns.
+#[test]
+fn idle_time_is_shared_by_the_dies() {
+    let geometry = Geometry::new(4096, 16, 80, 4).unwrap();
+    let settings = Collection { gc_free_blocks: 2, idle_gc: true };
+    let (mut media, mut log) = (media(geometry), Log::new(REGION, geometry, 900, settings).unwrap());
+    let mut state = 3;
+    (0..900).for_each(|logical| write(&mut media, &mut log, logical));
+    (0..4000).for_each(|_| write(&mut media, &mut log, below(&mut state, 900) as u32));
+    let collects = |log: &Log| -> Vec<bool> { (0..4).map(|die| log.blocks.victim(die).is_some()).collect() };
+    assert_eq!(collects(&log), [false; 4]);
+    assert_eq!(log.idle(&mut media, 4), 4);
+    assert_eq!(collects(&log), [true; 4]);
+    // Dies with nothing left to collect leave their share to the others.
+    assert!(log.idle(&mut media, 10_000) > 0);
+    assert!((0..4).all(|die| log.erased(die) == log.idle_blocks));
+    log.check().unwrap();
+}

@@ -14,7 +14,7 @@ const SHARED: SchemeSpec = SchemeSpec {
     regions: Regions::DualMode,
     parameters: Family::specs,
     adapts: &[],
-    version: 5,
+    version: 6,
 };
 
 presets! {
