@@ -7,13 +7,13 @@ import html
 import json
 import numbers
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bimetal import _core, _records
-from bimetal._errors import AdviceError, SettingError, check_text, check_whole, in_python, text_of
-from bimetal._own import only_names
+from bimetal._errors import AdviceError, SettingError, check_text, check_whole, in_python, list_of, text_of
+from bimetal._own import OwnScheme, only_names
 from bimetal._record import Made
 from bimetal._records import Choice
 from bimetal._run import AnyTrace, Progress, _Literal, _trace
@@ -141,8 +141,8 @@ def advise(
     p999: str | None = None,
     budget: float | str | None = None,
     writes_per_day: Size | None = None,
-    chips: str | Sequence[str] | None = None,
-    schemes: str | Sequence[str] | None = None,
+    chips: str | Iterable[str] | None = None,
+    schemes: str | Iterable[str] | None = None,
     capacity: Size | None = None,
     disk: str | None = None,
     channels: int | None = None,
@@ -156,7 +156,7 @@ def advise(
     measure: int | None = None,
     simulations: int | None = None,
     jobs: int | None = None,
-    drives: str | Sequence[str] | None = None,
+    drives: str | Iterable[str] | None = None,
     progress: Progress | None = None,
 ) -> Advice:
     """Find the cheapest device that is fast enough and lasts long enough for a trace. At least one goal is given.
@@ -228,7 +228,7 @@ def advise(
     for part, usd in (price or {}).items():
         if not isinstance(part, str) or not isinstance(usd, numbers.Real):
             raise SettingError(f"`price` has {part!r}: {usd!r}; it is a mapping such as {{'tlc': 0.10}}")
-    only_names([schemes] if isinstance(schemes, type) else schemes or (), "advice")
+    chips, schemes, drives = _names("chips", chips), _names("schemes", schemes), _names("drives", drives)
     found = _trace(trace)
     wear = {"life": life, "tbw": tbw, "dwpd": dwpd}
     goals = {**wear, "mean": mean, "p50": p50, "p95": p95, "p99": p99, "p999": p999, "budget": budget}
@@ -237,8 +237,8 @@ def advise(
         found._requests,
         [(name, str(bound)) for name, bound in goals.items() if bound is not None],
         None if writes_per_day is None else str(writes_per_day),
-        _names("chips", chips),
-        _names("schemes", schemes),
+        chips,
+        schemes,
         None if capacity is None else str(capacity),
         disk,
         channels,
@@ -252,14 +252,14 @@ def advise(
         measure,
         simulations,
         jobs or 0,
-        _names("drives", drives),
+        drives,
         progress,
     )
     options = {
         **goals,
         "writes_per_day": writes_per_day,
-        "chips": chips,
-        "schemes": schemes,
+        "chips": chips or None,
+        "schemes": schemes or None,
         "capacity": capacity,
         "disk": disk,
         "channels": channels,
@@ -272,16 +272,19 @@ def advise(
         "repeat": repeat,
         "measure": measure,
         "simulations": simulations,
-        "drives": drives,
+        "drives": drives or None,
     }
     return Advice._of(core, call("bimetal.advise", _Literal(found._origin), **options))
 
 
-def _names(option: str, names: str | Sequence[str] | None) -> list[str]:
+def _names(option: str, names: str | Iterable[str] | None) -> list[str]:
     """Return names as a list, which is empty for the default names."""
-    if names is not None and not names:
+    if names is None:
+        return []
+    chosen: list[Any] = [names] if isinstance(names, type | OwnScheme) else list_of(SettingError, option, names)
+    if not any(chosen):
         raise SettingError(f"`{option}` names none; hint: leave it out for the usual ones")
-    chosen = [names] if isinstance(names, str) else list(names or ())
+    only_names(chosen, "advice")
     for name in chosen:
         check_text(SettingError, or_none=False, **{option: name})
     return chosen

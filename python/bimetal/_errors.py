@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,15 @@ def check_whole(kind: type[BimetalError], least: int, most: int = 2**64 - 1, **v
             raise kind(f"`{name}` is {number}: it is at least {least}")
         if number > most:
             raise kind(f"`{name}` is {number}: it is at most {most}")
+
+
+def list_of(kind: type[BimetalError], name: str, values: Any) -> list[Any]:
+    """Return a named text as a list of one, and several values as a list; refuse other values."""
+    if isinstance(values, str):
+        return [values]
+    if not isinstance(values, Iterable):
+        raise kind(f"`{name}` is {values!r}: it is a text or a list of texts")
+    return list(values)
 
 
 def check_text(kind: type[BimetalError], *, or_none: bool = True, **values: Any) -> None:

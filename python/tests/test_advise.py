@@ -1,5 +1,6 @@
 """Advice: the answer equals that of the command line; notebooks show it; interrupts end it."""
 
+import html
 import json
 import pickle
 import re
@@ -127,6 +128,14 @@ def test_commands_repeat_figures_where_a_command_can_read_the_trace(
     same = bimetal.Trace.from_arrays(**trace.to_arrays(), name=trace.facts.name)
     again = bimetal.advise(same, life="1h", p99="10s", budget=100, **FEW)
     assert [choice.excess for choice in again.simulated] == [choice.excess for choice in advice.simulated]
+
+
+def test_names_may_be_any_iterable(trace: bimetal.Trace, tmp_path: Path) -> None:
+    schemes, chips = (name for name in ["conventional"]), {"slc-2011": 1}
+    found = bimetal.advise(trace, mean="1s", schemes=schemes, chips=chips, drives=iter(["none"]), simulations=1)
+    assert {choice.scheme for choice in found.simulated} == {"conventional"}
+    found.html(tmp_path / "page.html")
+    assert "chips=['slc-2011'], schemes=['conventional']" in html.unescape((tmp_path / "page.html").read_text())
 
 
 @pytest.mark.parametrize(
