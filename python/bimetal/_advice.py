@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bimetal import _core, _records
-from bimetal._errors import AdviceError, SettingError, check_text, check_whole, in_python, list_of, text_of
+from bimetal._errors import (
+    AdviceError,
+    SettingError,
+    check_path,
+    check_progress,
+    check_text,
+    check_whole,
+    in_python,
+    list_of,
+    text_of,
+)
 from bimetal._own import OwnScheme, only_names
 from bimetal._record import Made
 from bimetal._records import Choice
@@ -70,6 +80,7 @@ class Advice(_records.Advice, Made):
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a page with diagrams and tables that opens offline, as ``--html`` does."""
+        check_path(SettingError, path=path)
         core: _core.Advice = self._state("_core")
         Path(path).write_text(core.html(self._state("_command")), encoding="utf-8")
 
@@ -223,6 +234,7 @@ def advise(
     check_whole(SettingError, 1, 2**32 - 1, channels=channels, dies_per_channel=dies_per_channel)
     check_whole(SettingError, 0, 2**16 - 1, year=year)
     check_text(SettingError, disk=disk, arrivals=arrivals, load=load)
+    check_progress(progress)
     if price is not None and not isinstance(price, Mapping):
         raise SettingError(f"`price` is {price!r}; it is a mapping such as {{'tlc': 0.10}}")
     for part, usd in (price or {}).items():
@@ -232,6 +244,8 @@ def advise(
     found = _trace(trace)
     wear = {"life": life, "tbw": tbw, "dwpd": dwpd}
     goals = {**wear, "mean": mean, "p50": p50, "p95": p95, "p99": p99, "p999": p999, "budget": budget}
+    if prices is not None:
+        check_path(SettingError, prices=prices)
     file = None if prices is None else (os.fspath(prices), text_of(prices, AdviceError))
     core = _core.advise_devices(
         found._requests,

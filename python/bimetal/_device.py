@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bimetal import _core
-from bimetal._errors import DeviceError, SettingError, check_text, text_of
+from bimetal._errors import DeviceError, SettingError, check_path, check_text, is_truth, text_of
 
 #: The value of a setting.
 Value = str | int | float | bool
@@ -26,7 +26,7 @@ def settings_text(settings: Settings | None) -> list[tuple[str, str]]:
     for name, _ in items:
         if not isinstance(name, str):
             raise SettingError(f"`set` has the name {name!r}: a name is a text")
-    return [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in items]
+    return [(key, str(value).lower() if is_truth(value) else str(value)) for key, value in items]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Device:
     @staticmethod
     def open(path: str | os.PathLike[str]) -> Device:
         """Read a device file."""
+        check_path(DeviceError, path=path)
         try:
             return Device.from_toml(text_of(path, DeviceError))
         except DeviceError as error:

@@ -43,6 +43,8 @@ def dask(points: Iterable[Point], folder: str, client: Any) -> Generator[Row]:
             client = distributed.get_client()
         except ValueError:
             raise SettingError("there is no Dask client; hint: `client=distributed.Client(...)`") from None
+    if not isinstance(client, distributed.Client):
+        raise SettingError(f"`client` is {client!r}: it is a `distributed.Client`")
     left = iter(points)
     places: dict[Any, int] = {}
 
@@ -61,7 +63,7 @@ def dask(points: Iterable[Point], folder: str, client: Any) -> Generator[Row]:
             yield places.pop(future), row
             done.update(submit(1))
     finally:
-        client.cancel(list(places))
+        client.cancel(list(places))  # type: ignore[no-untyped-call]
 
 
 def ray(points: Iterable[Point], folder: str, client: None) -> Generator[Row]:

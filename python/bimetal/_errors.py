@@ -111,10 +111,37 @@ def text_of(path: str | os.PathLike[str], kind: type[BimetalError]) -> str:
         raise kind(f"{os.fspath(path)}: byte {error.start} is not UTF-8: it is no text file") from None
 
 
-def check_whole(kind: type[BimetalError], least: int, most: int = 2**64 - 1, **values: Any) -> None:
-    """Refuse a named value that is no whole number within these limits; ``None`` is accepted."""
+def check_path(kind: type[BimetalError], **values: Any) -> None:
+    """Refuse a named value that is no path."""
     for name, value in values.items():
-        if value is None:
+        if not isinstance(value, str | os.PathLike):
+            raise kind(f"`{name}` is {value!r}: it is a path, as a text or a `pathlib.Path`")
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse a function of progress that cannot be called."""
+    if progress is not None and not callable(progress):
+        raise SettingError(f"`progress` is {progress!r}: it is a function of two numbers")
+
+
+def is_truth(value: object) -> bool:
+    """Return whether a value is true or false; the type of NumPy's values has the same name."""
+    return type(value).__name__ == "bool"
+
+
+def check_truth(kind: type[BimetalError], **values: Any) -> None:
+    """Refuse a named value that is neither true nor false."""
+    for name, value in values.items():
+        if not is_truth(value):
+            raise kind(f"`{name}` is {value!r}: it is `True` or `False`")
+
+
+def check_whole(
+    kind: type[BimetalError], least: int, most: int = 2**64 - 1, *, or_none: bool = True, **values: Any
+) -> None:
+    """Refuse a named value that is no whole number within these limits, and ``None`` unless it is allowed."""
+    for name, value in values.items():
+        if or_none and value is None:
             continue
         try:
             number = operator.index(value)

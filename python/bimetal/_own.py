@@ -127,8 +127,8 @@ def check_scheme(scheme: type[OwnScheme], *, requests: int = 1000, seed: int = 1
         it, ``__cause__`` is the original exception.
 
     """
-    check_whole(SettingError, 1, requests=requests)
-    check_whole(SettingError, 0, seed=seed)
+    check_whole(SettingError, 1, or_none=False, requests=requests)
+    check_whole(SettingError, 0, or_none=False, seed=seed)
     _core.check_scheme(line(scheme), requests, seed)
 
 

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Self
 
 from bimetal import _core, _records
 from bimetal._device import Settings, settings_text
-from bimetal._errors import BimetalWarning, PaperError, SettingError, check_text, check_whole
+from bimetal._errors import (
+    BimetalWarning,
+    PaperError,
+    SettingError,
+    check_path,
+    check_progress,
+    check_text,
+    check_truth,
+    check_whole,
+    list_of,
+)
 from bimetal._record import Made
 from bimetal._records import Claim
 from bimetal._run import Progress, _Literal
@@ -59,6 +69,7 @@ class Reproduction(_records.Reproduction, Made):
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write the figures and claims as one file that opens offline."""
+        check_path(SettingError, path=path)
         core: _core.Reproduction = self._state("_core")
         page = core.html(self._state("_title"), self._state("_command"))
         Path(path).write_text(page, encoding="utf-8")
@@ -120,7 +131,9 @@ def paper(
     exception that it raises ends the reproduction, as Ctrl-C does.
     """
     check_whole(SettingError, 1, jobs=jobs)
-    names = [figures] if isinstance(figures, str) else list(figures)
+    check_truth(SettingError, quick=quick)
+    check_progress(progress)
+    names = list_of(PaperError, "figures", figures)
     check_text(PaperError, name=name)
     for figure in names:
         check_text(PaperError, or_none=False, figures=figure)
@@ -137,7 +150,11 @@ def paper(
         papers = [] if name is None else [name]
         origins = _Literal(f"[{', '.join(trace._origin for trace in judged)}]")
         return _made(core, title, call("bimetal.paper", *papers, on=origins, set=dict(settings) or None))
+    if traces is not None and not isinstance(traces, Mapping):
+        raise PaperError(f"`traces` is {traces!r}; it is a mapping such as {{'fin1': 'financial1.spc'}}")
     own = {key: _opened(trace) for key, trace in (traces or {}).items()}
+    for key in own:
+        check_text(PaperError, or_none=False, traces=key)
     requests = [(key, trace._requests) for key, trace in own.items()]
     core = _core.reproduce(name, names, quick, requests, settings, jobs or 0, progress)
     given = [argument for argument in (name, names) if argument]

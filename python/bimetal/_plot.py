@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bimetal._errors import SettingError
+from bimetal._errors import SettingError, check_text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -70,6 +70,7 @@ def comparison(
         "life": _lives,
         "cost": _costs,
     }
+    check_text(SettingError, or_none=False, figure=figure)
     if figure not in draw:
         raise SettingError(f"there is no figure {figure!r}; there are: {', '.join(draw)}")
     ax = _axes(ax)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bimetal import _core, _records
-from bimetal._errors import SettingError, in_python
+from bimetal._errors import SettingError, check_path, check_text, in_python
 from bimetal._record import Made, Record
 from bimetal._tables import Columns, Table, columns, html_table, labelled, tables, to_arrow, to_pandas
 
@@ -92,10 +92,12 @@ class Comparison(_records.Comparison, Made):
 
         It has figures over time if ``intervals`` was given; 60 is a usual number.
         """
+        check_path(SettingError, path=path)
         core: _core.Comparison = self._state("_core")
         Path(path).write_text(core.html(self._state("_command")), encoding="utf-8")
 
     def _columns(self, table: str) -> Columns:
+        check_text(SettingError, or_none=False, table=table)
         if table == "results":
             return columns(Result, self.results)
         known = tables(Result)

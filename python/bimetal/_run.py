@@ -9,7 +9,16 @@ from typing import Literal, TypeVar
 
 from bimetal import _core
 from bimetal._device import Device, Settings, settings_text
-from bimetal._errors import BimetalWarning, DeviceError, SchemeError, SettingError, TraceError, check_text, check_whole
+from bimetal._errors import (
+    BimetalWarning,
+    DeviceError,
+    SchemeError,
+    SettingError,
+    TraceError,
+    check_progress,
+    check_text,
+    check_whole,
+)
 from bimetal._own import AnyScheme, line
 from bimetal._results import Comparison, Replay
 from bimetal._trace import Trace, call
@@ -107,8 +116,9 @@ def compare(
     names = list(schemes) if isinstance(schemes, Iterable) and not isinstance(schemes, str) else [schemes]
     if not names:
         raise SchemeError("no scheme is named; hint: `all` is every scheme that the device allows")
-    check_whole(SettingError, 1, 100, seeds=seeds)
+    check_whole(SettingError, 1, 100, or_none=False, seeds=seeds)
     check_whole(SettingError, 1, jobs=jobs)
+    check_progress(progress)
     plan = _plan(arrivals, repeat, measure, fill, intervals)
     chosen = None if names == ["all"] else names
     settings, on = _settings(set, seed), _device(device)
@@ -201,8 +211,9 @@ def _settings(settings: Settings | None, seed: int | None) -> dict[str, str]:
 
 
 def _plan(arrivals: str | None, repeat: int, measure: int | None, fill: Fill, intervals: int) -> _Plan:
-    check_whole(SettingError, 1, 2**32 - 1, repeat=repeat, measure=measure)
-    check_whole(SettingError, 0, 100_000, intervals=intervals)
+    check_whole(SettingError, 1, 2**32 - 1, or_none=False, repeat=repeat)
+    check_whole(SettingError, 1, 2**32 - 1, measure=measure)
+    check_whole(SettingError, 0, 100_000, or_none=False, intervals=intervals)
     check_text(SettingError, arrivals=arrivals)
     check_text(SettingError, or_none=False, fill=fill)
     measured = repeat if measure is None else measure

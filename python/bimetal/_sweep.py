@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from bimetal import _core
 from bimetal._engines import CLUSTERS, Lost
-from bimetal._errors import BimetalError, BimetalWarning, SettingError, StudyError, check_whole, text_of
+from bimetal._errors import (
+    BimetalError,
+    BimetalWarning,
+    SettingError,
+    StudyError,
+    check_path,
+    check_progress,
+    check_text,
+    check_truth,
+    check_whole,
+    text_of,
+)
 from bimetal._own import OwnScheme, only_names
 from bimetal._records import SweepPoint, SweepRow
 from bimetal._run import Progress
@@ -67,6 +78,8 @@ class Sweep:
 
         Goals are ``cost``, ``mean``, ``p99`` and ``life``; without any, ``cost``, ``mean`` and ``life``.
         """
+        for goal in goals:
+            check_text(SettingError, or_none=False, goals=goal)
         return tuple(self.rows[at] for at in self._core.front(goals))
 
     def _columns(self) -> Columns:
@@ -83,19 +96,19 @@ class Sweep:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the table as ``--csv`` does."""
-        Path(path).write_bytes(self._core.csv())
+        _write(path, self._core.csv())
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the table as ``--json`` does."""
-        Path(path).write_bytes(self._core.table_json())
+        _write(path, self._core.table_json())
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table as ``--parquet`` does."""
-        Path(path).write_bytes(self._core.parquet())
+        _write(path, self._core.parquet())
 
     def html(self, path: str | os.PathLike[str]) -> None:
         """Write a page that opens offline, as ``--html`` does."""
-        Path(path).write_text(self._core.html(self._command), encoding="utf-8")
+        _write(path, self._core.html(self._command).encode())
 
     def plot(
         self,
@@ -113,6 +126,7 @@ class Sweep:
         """
         from bimetal import _plot
 
+        check_text(SettingError, or_none=False, figure=figure)
         if figure not in _plot.SWEPT:
             raise SettingError(f"there is no figure {figure!r}; there are: {', '.join(_plot.SWEPT)}")
 
@@ -169,6 +183,11 @@ class Sweep:
         return _restored, (self._core.title(), self._core.json(), self._core.left_out(), self._command)
 
 
+def _write(path: str | os.PathLike[str], content: bytes) -> None:
+    check_path(SettingError, path=path)
+    Path(path).write_bytes(content)
+
+
 def _restored(title: str, rows: str, left_out: str, command: str) -> Sweep:
     return Sweep(_core.Rows(title, rows, left_out), command)
 
@@ -214,6 +233,10 @@ def sweep(
     if client is not None and engine != "dask":
         raise SettingError("`client` is only for `engine='dask'`; leave it out")
     check_whole(SettingError, 1, jobs=jobs)
+    check_truth(SettingError, restart=restart)
+    check_progress(progress)
+    if results is not None:
+        check_path(SettingError, results=results)
     if jobs is not None and engine != "threads":
         raise SettingError(f"`jobs` is {jobs}: a cluster runs one point for each thread of its workers")
     text, is_json, folder, name = _read(study)

@@ -124,8 +124,10 @@ class Trace:
         if volumes is not None and not isinstance(volumes, Iterable):
             raise TraceError(f"`volumes` is {volumes!r}: it is a list of whole numbers")
         chosen = None if volumes is None else list(volumes)
+        if chosen == []:
+            raise TraceError("`volumes` names none; hint: leave it out for all")
         for number in chosen or ():
-            check_whole(TraceError, 0, volumes=number)
+            check_whole(TraceError, 0, or_none=False, volumes=number)
         core = _core.Trace.open(names, format, time_unit, columns, objects, action, chosen, _limit(limit))
         options = {
             "format": format,
@@ -150,7 +152,7 @@ class Trace:
     def generate(workload: str, *, set: Settings | None = None, seed: int = 1) -> Trace:
         """Generate a workload of :func:`bimetal.workloads`; ``set`` changes its parameters."""
         check_text(WorkloadError, or_none=False, workload=workload)
-        check_whole(SettingError, 0, seed=seed)
+        check_whole(SettingError, 0, or_none=False, seed=seed)
         core = _core.Trace.generate(workload, settings_text(set), seed)
         options = {"set": dict(set or {}) or None, "seed": None if seed == 1 else seed}
         return Trace._of(core, call("bimetal.Trace.generate", workload, **options))
@@ -158,7 +160,7 @@ class Trace:
     def like(self, *, requests: int | None = None, seed: int = 1) -> Trace:
         """Generate requests from a model fitted to this trace; by default the same number of requests."""
         settings: Settings = {} if requests is None else {"requests": requests}
-        check_whole(SettingError, 0, seed=seed)
+        check_whole(SettingError, 0, or_none=False, seed=seed)
         check_whole(SettingError, 1, requests=requests)
         core = self._requests.like(settings_text(settings), seed)
         for warning in core.warnings():
@@ -251,7 +253,7 @@ class Trace:
         ``curve_points`` is the number of cache sizes; 0 omits hit rates. ``sample`` is the share of pages on which hit
         rates are measured, and 1 is all pages; by default all, but about a hundred thousand pages of a long trace.
         """
-        check_whole(TraceError, 0, 2**32 - 1, curve_points=curve_points)
+        check_whole(TraceError, 0, 2**32 - 1, or_none=False, curve_points=curve_points)
         if sample is not None and not isinstance(sample, numbers.Real):
             raise TraceError(f"`sample` is {sample!r}: it is a number")
         if sample is not None and not 0 < sample <= 1:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import BINARY, ROOT
 
@@ -191,12 +192,53 @@ STUDY: dict[str, Any] = {"traces": [{"limit": 100}], "grids": [{"scheme": "pagem
         (lambda t: bimetal.sweep(wrong_type(None)), "StudyError", "the study is of type `NoneType`"),
         (lambda t: bimetal.sweep(""), "StudyError", "the study is an empty text"),
         (lambda t: bimetal.sweep(STUDY).front("zz"), "SettingError", "there is no goal `zz`; there are: cost, mean"),
+        (lambda t: bimetal.sweep(STUDY).front(wrong_type(5)), "SettingError", "`goals` is 5: it is a text"),
+        (lambda t: bimetal.sweep(STUDY).to_csv(wrong_type(5)), "SettingError", "`path` is 5: it is a path"),
+        (lambda t: bimetal.sweep(STUDY).html(wrong_type(None)), "SettingError", "`path` is None: it is a path"),
+        (lambda t: bimetal.sweep(STUDY).plot(wrong_type(["p99"])), "SettingError", "`figure` is ['p99']: it is a text"),
+        (lambda t: bimetal.sweep(STUDY, results=wrong_type(5)), "SettingError", "`results` is 5: it is a path"),
+        (lambda t: bimetal.sweep(STUDY, results=wrong_type(b"x")), "SettingError", "`results` is b'x': it is a path"),
+        (
+            lambda t: bimetal.sweep(STUDY, restart=wrong_type("no")),
+            "SettingError",
+            "`restart` is 'no': it is `True`",
+        ),
+        (lambda t: bimetal.sweep(STUDY, progress=wrong_type(5)), "SettingError", "`progress` is 5: it is a function"),
+        (lambda t: bimetal.sweep(STUDY, engine="dask", client=5), "SettingError", "`client` is 5: it is a `distr"),
+        (lambda t: bimetal.compare(t, "chang", progress=wrong_type(5)), "SettingError", "`progress` is 5: it is a"),
+        (lambda t: bimetal.compare(t, "chang").html(wrong_type(5)), "SettingError", "`path` is 5: it is a path"),
+        (lambda t: bimetal.compare(t, "chang").plot(wrong_type([])), "SettingError", "`figure` is []: it is a text"),
+        (lambda t: bimetal.compare(t, "chang").to_arrow(wrong_type([])), "SettingError", "`table` is []: it is a text"),
+        (
+            lambda t: bimetal.compare(t, "chang", seeds=wrong_type(None)),
+            "SettingError",
+            "`seeds` is None: it is a",
+        ),
+        (
+            lambda t: bimetal.replay(t, "chang", repeat=wrong_type(None)),
+            "SettingError",
+            "`repeat` is None: it is a",
+        ),
+        (lambda t: t.like(seed=wrong_type(None)), "SettingError", "`seed` is None: it is a whole number"),
+        (lambda t: t.profile(curve_points=wrong_type(None)), "TraceError", "`curve_points` is None: it is a whole"),
+        (lambda t: bimetal.Trace.open("x", volumes=[]), "TraceError", "`volumes` names none; hint: leave it out"),
+        (lambda t: bimetal.Device.open(wrong_type(5)), "DeviceError", "`path` is 5: it is a path"),
+        (lambda t: bimetal.advise(t, life="1y", prices=wrong_type(5)), "SettingError", "`prices` is 5: it is a path"),
+        (lambda t: bimetal.paper("chang", wrong_type(5)), "PaperError", "`figures` is 5: it is a text or a list"),
+        (lambda t: bimetal.paper("chang", quick=wrong_type("no")), "SettingError", "`quick` is 'no': it is `True`"),
+        (lambda t: bimetal.paper("chang", traces=wrong_type([t])), "PaperError", "`traces` is [<Trace "),
+        (lambda t: bimetal.paper("chang", traces=wrong_type({5: t})), "PaperError", "`traces` is 5: it is a text"),
     ],
 )
 def test_a_wrong_argument_is_named(work: Callable[[bimetal.Trace], object], kind: str, message: str) -> None:
     with pytest.raises(bimetal.BimetalError, match="^" + re.escape(message)) as raised:
         work(bimetal.Trace.sample(limit=100))
     assert type(raised.value).__name__ == kind
+
+
+def test_settings_may_be_truth_values_of_numpy(trace: bimetal.Trace) -> None:
+    collected = bimetal.replay(trace, "pagemap", set={"idle_gc": wrong_type(np.True_)})
+    assert collected.result.ops == bimetal.replay(trace, "pagemap", set={"idle_gc": True}).result.ops
 
 
 def test_what_to_know_is_a_warning(trace: bimetal.Trace) -> None:
