@@ -37,8 +37,10 @@ _EXTRAPOLATED = ", extrapolated from less than one overwrite"
 #: In a diagram of responses without a point.
 _NONE = "every device falls behind"
 
-#: Place of a legend that would cover the plot.
-_OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
+#: Entries of a legend below each other, which a figure of the usual height has room for.
+_ENTRIES_MAX = 20
+#: Shapes of marks: each takes all colours once.
+_SHAPES = "os^Dv"
 #: A text to the right of a point.
 _BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
 
@@ -51,6 +53,20 @@ def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     except ImportError as error:
         raise ImportError("`plot` needs matplotlib; hint: `pip install matplotlib`") from error
     return plt.subplots(layout="constrained")[1]
+
+
+def _legend_beside(ax: Any, is_ours: bool, **options: Any) -> None:
+    """Put the legend beside the plot, which it would cover. A figure of our own grows by it: the plot would shrink."""
+    columns = -(-len(ax.get_legend_handles_labels()[1]) // _ENTRIES_MAX)
+    legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1), ncols=max(1, columns), **options)
+    if is_ours:
+        width, height = ax.figure.get_size_inches()
+        ax.figure.set_size_inches(width + legend.get_window_extent().width / ax.figure.dpi, height)
+
+
+def _mark(number: int) -> tuple[str, str]:
+    """Return colour and shape of the marks of a scheme."""
+    return f"C{number % 10}", _SHAPES[number // 10 % len(_SHAPES)]
 
 
 def common_unit(units: Sequence[tuple[str, float]], values: Sequence[float | None]) -> tuple[str, float]:
@@ -73,8 +89,10 @@ def comparison(
     check_text(SettingError, or_none=False, figure=figure)
     if figure not in draw:
         raise SettingError(f"there is no figure {figure!r}; there are: {', '.join(draw)}")
-    ax = _axes(ax)
+    is_ours, ax = ax is None, _axes(ax)
     draw[figure](ax, results)
+    if figure in ("response", "operations") and ax.get_legend_handles_labels()[1]:
+        _legend_beside(ax, is_ours, title="cause" if figure == "operations" else None)
     ax.set_yticks(range(len(results)), [result.scheme for result in results])
     ax.invert_yaxis()
     ax.set_title(title, parse_math=False)
@@ -119,7 +137,6 @@ def _responses(ax: Any, results: Sequence[Result]) -> None:
             # At the right edge, in the place of responses.
             text = f"falls behind by {result.backlog_s:,.3g} s"
             ax.annotate(text, (1, place), xycoords=("axes fraction", "data"), xytext=(-3, 0), ha="right", **_BESIDE)
-    ax.legend(**_OUTSIDE)
 
 
 def _operations(ax: Any, results: Sequence[Result]) -> None:
@@ -135,8 +152,6 @@ def _operations(ax: Any, results: Sequence[Result]) -> None:
         ax.barh(range(len(results)), widths, left=left, label=cause.replace("_", " "))
         left = [before + width for before, width in zip(left, widths, strict=True)]
     ax.set_xlabel(f"time of operations ({unit})")
-    if causes:
-        ax.legend(title="cause", **_OUTSIDE)
 
 
 def _write_amplification(ax: Any, results: Sequence[Result]) -> None:
@@ -164,7 +179,7 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
     if figure not in ("response", "operations", *result.metrics):
         known = ", ".join(["response", "operations", *result.metrics])
         raise SettingError(f"there is no figure {figure!r}; there are: {known}")
-    ax = _axes(ax)
+    is_ours, ax = ax is None, _axes(ax)
     requests = [interval.requests for interval in result.intervals]
     if figure == "response":
         means = [interval.response_mean_us for interval in result.intervals]
@@ -174,7 +189,7 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
         ax.plot(requests, [value / size for value in most], marker=".", label="longest")
         ax.set_ylabel(f"{'service time' if result.arrivals == 'closed:1' else 'response'} ({unit})")
         if all(value > 0 for value in means):
-            ax.set_yscale("log")
+            _logarithmic(ax.set_yscale, ax.yaxis)
         ax.legend()
     elif figure == "operations":
         regions = list(dict.fromkeys(row.region for interval in result.intervals for row in interval.ops))
@@ -184,7 +199,7 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
                 counts = [0 if row is None else getattr(row, kind) for row in found]
                 ax.plot(requests, counts, marker=".", label=f"{region} {kind}")
         ax.set_ylabel("operations in the interval")
-        ax.legend(**_OUTSIDE)
+        _legend_beside(ax, is_ours)
     else:
         place = list(result.metrics).index(figure)
         values = [interval.metrics[place] for interval in result.intervals]
@@ -197,7 +212,7 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
 
 def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     """Draw a figure of a paper."""
-    ax = _axes(ax)
+    is_ours, ax = ax is None, _axes(ax)
     bars = of.kind in ("bars", "stacked_bars")
     named = bars or any(isinstance(place, str) for series in of.series for place, _ in series.points)
     names = list(dict.fromkeys(_place(place) for series in of.series for place, _ in series.points))
@@ -232,10 +247,25 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     ax.set_xlabel(of.x.label)
     ax.set_ylabel(of.y.label)
     ax.set_title(of.title, parse_math=False)
-    if of.series:
+    if of.series and bars:
         # Bars reach into every corner.
-        ax.legend(**(_OUTSIDE if bars else {}))
+        _legend_beside(ax, is_ours)
+    elif of.series:
+        ax.legend()
     return ax
+
+
+def _logarithmic(scale: Any, axis: Any) -> None:
+    """Make an axis logarithmic, with labels that do not cover each other where it has only one or two powers of ten."""
+    scale("log")
+    axis.set_major_formatter(_plain_ticks())
+    axis.set_minor_formatter(_plain_ticks(minor=True))
+
+
+def _logarithmic_where_wide(ax: Any, across: Sequence[float], up: Sequence[float]) -> None:
+    for values, scale, axis in ((across, ax.set_xscale, ax.xaxis), (up, ax.set_yscale, ax.yaxis)):
+        if values and max(values) > _WIDE * min(values) > 0:
+            _logarithmic(scale, axis)
 
 
 def _plain_ticks(minor: bool = False) -> Any:
@@ -268,28 +298,34 @@ def sweep(
         found = [(row.figures.cost_usd, of(row.figures)) for row in rows if row.figures]
         return [(cost, value) for cost, value in found if value is not None]
 
-    unit, size = common_unit(LIVES if figure == "life" else TIMES, [value for _, value in places(rows)])
-    ax = _axes(ax)
+    drawn_at = places(rows)
+    unit, size = common_unit(LIVES if figure == "life" else TIMES, [value for _, value in drawn_at])
+    is_ours, ax = ax is None, _axes(ax)
     line = sorted(places(best.values()))
     ax.step([cost for cost, _ in line], [value / size for _, value in line], "k-", where="post", lw=1, label="the best")
-    for scheme in dict.fromkeys(row.point.scheme for row in rows):
+    for number, scheme in enumerate(dict.fromkeys(row.point.scheme for row in rows)):
         own = places(row for row in rows if row.point.scheme == scheme)
         if own:
-            ax.plot([cost for cost, _ in own], [value / size for _, value in own], "o", label=scheme)
-    # Names at the points would cover each other.
+            colour, shape = _mark(number)
+            ax.plot([cost for cost, _ in own], [value / size for _, value in own], shape, color=colour, label=scheme)
+    # Names at the points would cover each other, and so would numbers of points at one place.
     shown = ((place, name) for name, row in best.items() for place in places([row]))
-    for number, ((cost, value), name) in enumerate(sorted(shown)[:_NUMBERED_MAX], 1):
-        ax.annotate(str(number), (cost, value / size), (4, 4), textcoords="offset points")
+    numbers: dict[tuple[float, float], list[str]] = {}
+    for number, (place, name) in enumerate(sorted(shown)[:_NUMBERED_MAX], 1):
+        numbers.setdefault(place, []).append(str(number))
         ax.plot([], [], " ", label=f"{number}  {name}")
+    for (cost, value), of_place in numbers.items():
+        ax.annotate(", ".join(of_place), (cost, value / size), (4, 4), textcoords="offset points")
+    _logarithmic_where_wide(ax, [cost for cost, _ in drawn_at], [value / size for _, value in drawn_at])
     # A row without a life is not drawn.
     drawn = (row.figures for row in rows if row.figures and of(row.figures) is not None)
     short = figure == "life" and any(figures.lifetime_overwrites < 1 for figures in drawn)
     ax.set_xlabel("cost (USD)")
     ax.set_ylabel(f"{SWEPT[figure]} ({unit}{_EXTRAPOLATED if short else ''})")
-    if not places(rows):
+    if not drawn_at:
         ax.text(0.5, 0.5, _NONE, ha="center", transform=ax.transAxes)
     ax.set_title(f"{rows[0].point.trace.name}, {rows[0].point.replay.arrivals}", parse_math=False)
-    ax.legend(**_OUTSIDE)
+    _legend_beside(ax, is_ours)
     return ax
 
 
@@ -302,7 +338,7 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
 
     costs, times = ([value[axis] for value in places(of.simulated)] for axis in (0, 1))
     unit, size = common_unit(TIMES, times)
-    ax = _axes(ax)
+    is_ours, ax = ax is None, _axes(ax)
 
     def mark(choices: Iterable[Choice], style: str, **options: Any) -> None:
         found = places(choices)
@@ -310,10 +346,10 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
 
     for number, scheme in enumerate(dict.fromkeys(choice.scheme for choice in of.simulated)):
         own = [choice for choice in of.simulated if choice.scheme == scheme]
-        colour = f"C{number % 10}"
-        mark((choice for choice in own if not choice.meets), "o", color=colour, fillstyle="none")
-        mark((choice for choice in own if choice.meets), "o", color=colour)
-        ax.plot([], [], "o", color=colour, label=scheme)
+        colour, shape = _mark(number)
+        mark((choice for choice in own if not choice.meets), shape, color=colour, fillstyle="none")
+        mark((choice for choice in own if choice.meets), shape, color=colour)
+        ax.plot([], [], shape, color=colour, label=scheme)
     mark(of.front, "ko", fillstyle="none", markersize=11, label="best by cost, response and life")
     if of.recommended:
         mark([of.recommended], "k*", markersize=16, label="recommended")
@@ -324,16 +360,11 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
             ax.axhline(goal.limit / size, color="gray", linestyle="--", label=f"goal: {words}")
         elif goal.measure == "budget" and goal.limit <= _FAR * max(costs, default=0):
             ax.axvline(goal.limit, color="gray", linestyle=":", label="goal: budget")
-    for values, scale, axis in ((costs, ax.set_xscale, ax.xaxis), (times, ax.set_yscale, ax.yaxis)):
-        if values and max(values) > _WIDE * min(values):
-            scale("log")
-            # Labels of minor ticks cover each other where an axis has only one or two powers of ten.
-            axis.set_major_formatter(_plain_ticks())
-            axis.set_minor_formatter(_plain_ticks(minor=True))
+    _logarithmic_where_wide(ax, costs, times)
     ax.set_xlabel("cost (USD)")
     ax.set_ylabel(f"{words} ({unit})")
     ax.set_title(f"{of.trace.name}, {of.replay.arrivals}", parse_math=False)
     if not times:
         ax.text(0.5, 0.5, _NONE, ha="center", transform=ax.transAxes)
-    ax.legend(**_OUTSIDE)
+    _legend_beside(ax, is_ours)
     return ax

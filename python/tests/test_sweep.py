@@ -274,6 +274,28 @@ def test_ray_is_asked_for_the_same(
     assert exported(bimetal.sweep(study, engine="ray", results=results), tmp_path) == expected
 
 
+def test_a_diagram_of_many_schemes_has_room_for_its_names() -> None:
+    swept = bimetal.sweep({"traces": [{"limit": 100}], "grids": [{"scheme": "all", "set": {"slow.spare": "20%"}}]})
+    for figure in ("mean", "p99", "life"):
+        ax = swept.plot(figure)
+        drawn = ax.get_figure(root=True)
+        assert drawn is not None
+        drawn.canvas.draw()
+        plot = ax.get_window_extent()
+        assert plot.width > 4 * drawn.dpi
+        assert plot.height > 3 * drawn.dpi
+        legend, whole = ax.get_legend(), drawn.bbox
+        assert legend is not None
+        box = legend.get_window_extent()
+        assert whole.contains(box.x0, box.y0)
+        assert whole.contains(box.x1, box.y1)
+        schemes = {row.point.scheme for row in swept.rows}
+        lines = [line for line in ax.lines if line.get_label() in schemes]
+        assert len(lines) > 20
+        assert len({(line.get_color(), line.get_marker()) for line in lines}) == len(lines)
+    plt.close("all")
+
+
 @FAILURES
 def test_rows_are_tables_fronts_and_diagrams(study: Path, tmp_path: Path) -> None:
     found = bimetal.sweep(study)
