@@ -158,7 +158,9 @@ def paper(
     requests = [(key, trace._requests) for key, trace in own.items()]
     core = _core.reproduce(name, names, quick, requests, settings, jobs or 0, progress)
     given = [argument for argument in (name, names) if argument]
-    return _made(core, title, call("bimetal.paper", *given, quick=quick or None, set=dict(settings) or None))
+    sources = {key: _Literal(trace._origin) for key, trace in own.items()}
+    options = {"quick": quick or None, "traces": sources or None, "set": dict(settings) or None}
+    return _made(core, title, call("bimetal.paper", *given, **options))
 
 
 def _made(core: _core.Reproduction, title: str, command: str) -> Reproduction:

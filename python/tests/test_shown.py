@@ -3,6 +3,7 @@
 import builtins
 import copy
 import dataclasses
+import html
 import pickle
 import subprocess
 import sys
@@ -229,6 +230,15 @@ def test_papers_are_drawn_and_listed() -> None:
     assert found.to_arrow()["verdict"].to_pylist() == [claim.verdict for claim in found.claims]
     assert len(found.to_pandas()) == len(found.claims)
     assert found._repr_html_().count("<tr>") == 1 + len(found.claims)
+
+
+def test_the_page_of_a_paper_has_the_whole_call(tmp_path: Path) -> None:
+    trace = bimetal.Trace.generate("zipf", set={"requests": 200, "span": "1MiB"})
+    found = bimetal.paper("chang", "s42", quick=True, traces={"ntfs": trace})
+    found.html(tmp_path / "page.html")
+    page = html.unescape((tmp_path / "page.html").read_text())
+    origin = "bimetal.Trace.generate('zipf', set={'requests': 200, 'span': '1MiB'})"
+    assert f"bimetal.paper('chang', ['s42'], quick=True, traces={{'ntfs': {origin}}})" in page
 
 
 def made(trace: bimetal.Trace) -> dict[str, Any]:
