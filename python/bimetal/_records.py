@@ -2015,7 +2015,7 @@ class SweepFigures(Record):
     simulated_s
         Simulated time of the measured passes, in seconds.
     throughput_per_s
-        Requests divided by the simulated time. For a closed loop it is the device's throughput.
+        Reads and writes divided by the simulated time. For a closed loop it is the device's throughput.
     write_amplification
         Bytes programmed into flash, for all causes, per byte that the host wrote. Less than 1 if writes bypass flash;
         ``None`` if the host wrote nothing.

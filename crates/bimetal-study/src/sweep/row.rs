@@ -64,7 +64,7 @@ pub struct Figures {
     /// Open loop: how much longer the device took than the trace, in seconds. Not written to files.
     #[serde(skip)]
     pub backlog_s: f64,
-    /// Requests divided by the simulated time. For a closed loop it is the device's throughput.
+    /// Reads and writes divided by the simulated time. For a closed loop it is the device's throughput.
     pub throughput_per_s: Option<f64>,
     /// Cost, life and other key figures.
     #[serde(flatten)]
