@@ -36,6 +36,7 @@ from bimetal._papers import Figure, Plot, Reproduction, paper
 from bimetal._records import (
     Adaptation,
     Addresses,
+    Applied,
     ArrivalProfile,
     Axis,
     Chip,
@@ -111,6 +112,7 @@ __all__ = [
     "Addresses",
     "Advice",
     "AdviceError",
+    "Applied",
     "Arrays",
     "ArrivalProfile",
     "Axis",

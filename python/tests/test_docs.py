@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 import runpy
+import typing
 from pathlib import Path
 
 import matplotlib as mpl
@@ -13,7 +14,7 @@ import pytest
 from conftest import ROOT
 
 import bimetal
-from bimetal._record import Record
+from bimetal._record import Record, members
 
 mpl.use("Agg")
 
@@ -45,6 +46,16 @@ def test_help_has_every_attribute_of_a_record(name: str) -> None:
     attributes = (inspect.getdoc(record) or "").partition("\n\nAttributes\n----------\n")[2]
     described = re.findall(r"^(\w+)\n    \S", attributes, re.MULTILINE)
     assert described == [field.name for field in dataclasses.fields(record)]
+
+
+def test_records_of_results_are_public_and_in_the_reference() -> None:
+    public = {name: getattr(bimetal, name) for name in bimetal.__all__}
+    hints = [member.hint for record in public.values() if is_record(record) for member in members(record)]
+    while any(map(typing.get_args, hints)):
+        hints = [part for hint in hints for part in typing.get_args(hint) or (hint,)]
+    assert {hint.__name__ for hint in hints if is_record(hint)} <= public.keys()
+    reference = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^::: bimetal\.(\w+)$", reference, re.MULTILINE)} == {*public} - {"__version__"}
 
 
 def test_experiments_are_those_of_the_reproduction() -> None:
