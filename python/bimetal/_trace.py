@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import html
+import importlib
 import json
 import numbers
 import os
@@ -233,6 +234,8 @@ class Trace:
 
     def to_arrays(self) -> Arrays:
         """Return the requests as arrays: the arguments of :meth:`from_arrays`, and of a pandas or polars DataFrame."""
+        # The Rust code would import it, and panic if the import fails or is interrupted.
+        importlib.import_module("numpy")
         time_ns, op, sector, sectors, handle = self._requests.columns()
         arrays: Arrays = {"time_ns": time_ns, "op": op, "sector": sector, "sectors": sectors}
         return arrays if handle is None else {**arrays, "handle": handle}

@@ -4,6 +4,8 @@ import gzip
 import pickle
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,14 @@ def test_arrays_come_back(trace: bimetal.Trace) -> None:
     same = bimetal.replay(again, "chang").result
     assert same.ops == bimetal.replay(trace, "chang").result.ops
     assert again.facts.format == "columns"
+
+
+def test_arrays_without_numpy_are_an_error_of_its_import() -> None:
+    """Nothing else has imported it in a new process: there the first arrays of Rust code do."""
+    code = "import sys, bimetal; sys.modules['numpy'] = None; bimetal.Trace.sample(limit=9).to_arrays()"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "ModuleNotFoundError" in done.stderr.splitlines()[-1]
+    assert "panic" not in done.stderr
 
 
 def test_placement_handles_come_back() -> None:
