@@ -5,9 +5,11 @@ An option in a message is shown as the argument of the same name: ```--repeat 4`
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
 import re
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,14 @@ class InsufficientMemoryError(MemoryError, BimetalError):
 
 class BimetalWarning(_InPython, UserWarning):
     """A caveat about the figures."""
+
+
+def warn(text: str) -> None:
+    """Issue a warning of the line that called this package."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, BimetalWarning, stacklevel=level)
 
 
 def text_of(path: str | os.PathLike[str], kind: type[BimetalError]) -> str:

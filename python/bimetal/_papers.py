@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 from bimetal import _core, _records
 from bimetal._device import Settings, settings_text
 from bimetal._errors import (
-    BimetalWarning,
     PaperError,
     SettingError,
     check_path,
@@ -22,6 +20,7 @@ from bimetal._errors import (
     check_truth,
     check_whole,
     list_of,
+    warn,
 )
 from bimetal._record import Made
 from bimetal._records import Claim
@@ -167,7 +166,7 @@ def _made(core: _core.Reproduction, title: str, command: str) -> Reproduction:
     """Return the result, and warn of settings without effect."""
     made = Reproduction._of(core, title, command)
     for warning in core.warnings():
-        warnings.warn(warning, BimetalWarning, stacklevel=3)
+        warn(warning)
     return made
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeVar
 
 from bimetal import _core
 from bimetal._device import Device, Settings, settings_text
 from bimetal._errors import (
-    BimetalWarning,
     DeviceError,
     SchemeError,
     SettingError,
@@ -18,6 +16,7 @@ from bimetal._errors import (
     check_progress,
     check_text,
     check_whole,
+    warn,
 )
 from bimetal._own import AnyScheme, line
 from bimetal._results import Comparison, Replay
@@ -163,7 +162,7 @@ def _run(
     known = {*trace.warnings}
     for warning in made.warnings:
         if warning not in known:
-            warnings.warn(warning, BimetalWarning, stacklevel=3)
+            warn(warning)
     return made
 
 

@@ -8,7 +8,6 @@ import functools
 import html
 import json
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from bimetal import _core
 from bimetal._engines import CLUSTERS, Lost
 from bimetal._errors import (
     BimetalError,
-    BimetalWarning,
     SettingError,
     StudyError,
     check_path,
@@ -26,6 +24,7 @@ from bimetal._errors import (
     check_truth,
     check_whole,
     text_of,
+    warn,
 )
 from bimetal._own import OwnScheme, only_names
 from bimetal._records import SweepPoint, SweepRow
@@ -252,7 +251,7 @@ def sweep(
     if made.failed:
         failure = made.failed[0].failure
         said = f"{len(made.failed)} of {len(made.rows)} points failed, the first: {failure.what if failure else ''}"
-        warnings.warn(said, BimetalWarning, stacklevel=2)
+        warn(said)
     return made
 
 

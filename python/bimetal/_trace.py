@@ -10,14 +10,13 @@ import json
 import numbers
 import os
 import textwrap
-import warnings as _warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from bimetal import _core, _records
 from bimetal._arrays import _cells, _column, _columnar, _frame_column, _may_have_times, _names, _refuse_masked, _values
 from bimetal._device import Settings, settings_text
-from bimetal._errors import BimetalWarning, SettingError, TraceError, WorkloadError, check_text, check_whole, in_python
+from bimetal._errors import SettingError, TraceError, WorkloadError, check_text, check_whole, in_python, warn
 from bimetal._record import Made
 from bimetal._records import TraceFacts
 from bimetal._tables import Table, html_table, text_table
@@ -141,7 +140,7 @@ class Trace:
         }
         trace = Trace._of(core, call("bimetal.Trace.open", *names, **options))
         for warning in core.warnings():
-            _warnings.warn(warning, BimetalWarning, stacklevel=2)
+            warn(warning)
         return trace
 
     @staticmethod
@@ -165,7 +164,7 @@ class Trace:
         check_whole(SettingError, 1, requests=requests)
         core = self._requests.like(settings_text(settings), seed)
         for warning in core.warnings():
-            _warnings.warn(warning, BimetalWarning, stacklevel=2)
+            warn(warning)
         options = {"requests": requests, "seed": None if seed == 1 else seed}
         return Trace._of(core, call(f"{self._origin}.like", **options))
 
@@ -193,7 +192,7 @@ class Trace:
         handles = None if handle is None else _column("handle", handle)
         core = _core.Trace.from_columns(name, times, ops, first, counts, handles)
         for warning in core.warnings():
-            _warnings.warn(warning, BimetalWarning, stacklevel=2)
+            warn(warning)
         return Trace._of(core, "bimetal.Trace.from_arrays(...)")
 
     @staticmethod
@@ -326,5 +325,5 @@ def _from_named(frame: Any, columns: Mapping[str, str] | str | None, time_unit: 
     known = [(str(label), time_unit_of(index)) for index, label in enumerate(labels)]
     core = _core.Trace.from_table(name, columns, time_unit, known, cells)
     for warning in core.warnings():
-        _warnings.warn(warning, BimetalWarning, stacklevel=3)
+        warn(warning)
     return Trace._of(core, "bimetal.Trace.from_frame(...)")

@@ -247,3 +247,20 @@ def test_what_to_know_is_a_warning(trace: bimetal.Trace) -> None:
     assert any("overloaded" in warning for warning in found.warnings)
     with pytest.warns(bimetal.BimetalWarning, match="hint: replay with `arrivals='closed'`"):
         bimetal.replay(trace, "pagemap", arrivals="trace:1000000")
+
+
+def test_a_warning_is_of_the_line_that_called(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("time_us,op,lba,sectors\n5,w,0,8\n3,w,8,8\n9,w,16,8\n")
+    rows: dict[str, Any] = {"time_ns": [5, 3, 9], "op": [1, 1, 1], "sector": [0, 8, 16], "sectors": [8, 8, 8]}
+    calls: list[Callable[[], object]] = [
+        lambda: bimetal.Trace.open(path),
+        lambda: bimetal.Trace.from_arrays(**rows),
+        lambda: bimetal.Trace.from_frame(rows),
+        lambda: bimetal.replay(path, "pagemap"),
+        lambda: bimetal.paper("hyssd", on=path),
+    ]
+    for call in calls:
+        with pytest.warns(bimetal.BimetalWarning, match="1 row out of time order") as warned:
+            call()
+        assert {warning.filename for warning in warned} == {__file__}
