@@ -25,6 +25,8 @@ SWEPT = {"mean": "mean response", "p99": "99th percentile of responses", "life":
 
 #: Above this ratio of the largest to the smallest value an axis is logarithmic.
 _WIDE = 12
+#: First digits of the labels between the powers of ten, up to a ratio of the ends of a logarithmic axis.
+_BETWEEN = ((3, "123456789"), (3000, "25"))
 #: Points whose names fit into a legend.
 _NUMBERED_MAX = 12
 #: Letters of names that fit below an axis side by side.
@@ -57,8 +59,11 @@ def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
 
 def _legend_beside(ax: Any, is_ours: bool, **options: Any) -> None:
     """Put the legend beside the plot, which it would cover. A figure of our own grows by it: the plot would shrink."""
-    columns = -(-len(ax.get_legend_handles_labels()[1]) // _ENTRIES_MAX)
-    legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1), ncols=max(1, columns), **options)
+    entries = len(ax.get_legend_handles_labels()[1])
+    if not entries:
+        return
+    columns = -(-entries // _ENTRIES_MAX)
+    legend = ax.legend(loc="upper left", bbox_to_anchor=(1, 1), ncols=columns, **options)
     if is_ours:
         width, height = ax.figure.get_size_inches()
         ax.figure.set_size_inches(width + legend.get_window_extent().width / ax.figure.dpi, height)
@@ -91,7 +96,7 @@ def comparison(
         raise SettingError(f"there is no figure {figure!r}; there are: {', '.join(draw)}")
     is_ours, ax = ax is None, _axes(ax)
     draw[figure](ax, results)
-    if figure in ("response", "operations") and ax.get_legend_handles_labels()[1]:
+    if figure in ("response", "operations"):
         _legend_beside(ax, is_ours, title="cause" if figure == "operations" else None)
     ax.set_yticks(range(len(results)), [result.scheme for result in results])
     ax.invert_yaxis()
@@ -128,7 +133,7 @@ def _responses(ax: Any, results: Sequence[Result]) -> None:
         ax.plot([time.mean / size for _, time in rows], places, mark, label=f"{name}, mean")
         ax.plot([time.p99 / size for _, time in rows], places, line, markersize=10, label=f"{name}, 99th percentile")
     if any(time.mean > 0 for time in times):
-        ax.set_xscale("log")
+        _logarithmic(ax.set_xscale, ax.xaxis)
     ax.set_ylim(-0.6, len(results) - 0.4)
     ax.grid(axis="x", alpha=0.3)
     ax.set_xlabel(f"{' and '.join(name for name, *_ in drawn)} ({unit})")
@@ -241,9 +246,9 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
         turned = sum(map(len, names)) > _LABELS_MAX
         ax.set_xticks(range(len(names)), names, rotation=90 if turned else 0, fontsize="x-small" if turned else None)
     elif of.x.logarithmic:
-        ax.set_xscale("log")
+        _logarithmic(ax.set_xscale, ax.xaxis)
     if of.y.logarithmic:
-        ax.set_yscale("log")
+        _logarithmic(ax.set_yscale, ax.yaxis)
     ax.set_xlabel(of.x.label)
     ax.set_ylabel(of.y.label)
     ax.set_title(of.title, parse_math=False)
@@ -256,10 +261,12 @@ def diagram(of: Plot, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
 
 
 def _logarithmic(scale: Any, axis: Any) -> None:
-    """Make an axis logarithmic, with labels that do not cover each other where it has only one or two powers of ten."""
+    """Make the axis of a plot logarithmic, with labels that do not cover each other."""
     scale("log")
-    axis.set_major_formatter(_plain_ticks())
-    axis.set_minor_formatter(_plain_ticks(minor=True))
+    low, high = axis.get_view_interval()
+    between = next((digits for ratio, digits in _BETWEEN if high < ratio * low), "")
+    axis.set_major_formatter(_plain_ticks("123456789"))
+    axis.set_minor_formatter(_plain_ticks(between))
 
 
 def _logarithmic_where_wide(ax: Any, across: Sequence[float], up: Sequence[float]) -> None:
@@ -268,15 +275,11 @@ def _logarithmic_where_wide(ax: Any, across: Sequence[float], up: Sequence[float
             _logarithmic(scale, axis)
 
 
-def _plain_ticks(minor: bool = False) -> Any:
-    """Return a formatter of logarithmic ticks: plain numbers, of the minor ticks only 2 and 5 times a power."""
+def _plain_ticks(digits: str) -> Any:
+    """Return a formatter of logarithmic ticks: plain numbers, if they begin with one of these digits."""
     from matplotlib.ticker import FuncFormatter
 
-    def text(value: float, _place: int | None) -> str:
-        digit = f"{value:e}"[0]
-        return f"{value:,g}" if not minor or digit in "25" else ""
-
-    return FuncFormatter(text)
+    return FuncFormatter(lambda value, _: f"{value:,g}" if f"{value:e}"[0] in digits else "")
 
 
 def _place(place: float | str) -> str:

@@ -207,6 +207,27 @@ def test_a_comparison_is_a_collection_of_results(compared: bimetal.Comparison) -
     assert compared[first] is compared.results[0]
 
 
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        ((11, 19), ["11", "12", "13", "14", "15", "16", "17", "18", "19"]),
+        ((21, 95), ["50"]),
+        ((0.03, 20), ["0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]),
+        ((1, 1e5), ["1", "10", "100", "1,000", "10,000", "100,000"]),
+    ],
+)
+def test_logarithmic_axes_have_some_plain_labels(ends: tuple[float, float], shown: list[str]) -> None:
+    axis = bimetal.Axis("time (ms)", True)
+    series = bimetal.Series(name="x", origin="measured", points=tuple((end, end) for end in ends))
+    ax = bimetal.Plot(title="t", kind="lines", x=axis, y=axis, series=(series,)).plot()
+    ax.set_xlim(*ends)
+    ax.figure.canvas.draw()
+    labels = [*ax.get_xticklabels(), *ax.get_xticklabels(minor=True)]
+    inside = [(label.get_position()[0], label.get_text()) for label in labels if label.get_text()]
+    assert [text for place, text in sorted(inside) if ends[0] <= place <= ends[1]] == shown
+    plt.close("all")
+
+
 def test_a_name_is_shown_as_it_is(trace: bimetal.Trace, tmp_path: Path) -> None:
     named = bimetal.Trace.from_arrays(**trace.to_arrays(), name="cost $a_{b$")
     ax = bimetal.compare(named, ["pagemap"], arrivals="closed").plot()
