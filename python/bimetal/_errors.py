@@ -169,7 +169,15 @@ def list_of(kind: type[BimetalError], name: str, values: Any) -> list[Any]:
         return [values]
     if not isinstance(values, Iterable):
         raise kind(f"`{name}` is {values!r}: it is a text or a list of texts")
+    check_order(kind, **{name: values})
     return list(values)
+
+
+def check_order(kind: type[BimetalError], **values: Any) -> None:
+    """Refuse a named set: its order, and with it the results, would differ from run to run."""
+    for name, value in values.items():
+        if isinstance(value, set | frozenset):
+            raise kind(f"`{name}` is a set, which has no order; hint: a list")
 
 
 def check_text(kind: type[BimetalError], *, or_none: bool = True, **values: Any) -> None:

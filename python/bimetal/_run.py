@@ -13,6 +13,7 @@ from bimetal._errors import (
     SchemeError,
     SettingError,
     TraceError,
+    check_order,
     check_progress,
     check_text,
     check_whole,
@@ -112,6 +113,7 @@ def compare(
     ``progress`` is called with the number of finished schemes and of all schemes, from the threads that replay them; an
     exception that it raises ends the comparison. The other parameters are those of :func:`replay`.
     """
+    check_order(SchemeError, schemes=schemes)
     names = list(schemes) if isinstance(schemes, Iterable) and not isinstance(schemes, str) else [schemes]
     if not names:
         raise SchemeError("no scheme is named; hint: `all` is every scheme that the device allows")

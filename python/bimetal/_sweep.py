@@ -18,6 +18,7 @@ from bimetal._errors import (
     BimetalError,
     SettingError,
     StudyError,
+    check_order,
     check_path,
     check_progress,
     check_text,
@@ -296,6 +297,8 @@ def _read(study: AnyStudy) -> tuple[str, bool, str, str | None]:
 def _plain(value: Any) -> Any:
     """Convert to JSON types: mappings without ``None`` values, paths, ranges, and numbers and arrays of NumPy."""
     if isinstance(value, Mapping):
+        for key, item in value.items():
+            check_order(StudyError, **{str(key): item})
         return {key: _plain(item) for key, item in value.items() if item is not None}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
