@@ -1,5 +1,7 @@
 """Ctrl-C ends work quickly, and no thread continues afterwards."""
 
+import itertools
+import json
 import os
 import signal
 import threading
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 import bimetal
+from bimetal import _core
 
 #: Maximum wait, for a busy machine and an unoptimised build.
 SOON_S = 5.0
@@ -99,16 +102,28 @@ def test_an_interrupt_ends_a_progress_function(work: str) -> None:
     assert 1 <= len(calls) <= (os.cpu_count() or 1), "it is not called again"
 
 
-def test_other_threads_run_while_a_replay_does(large: bimetal.Trace) -> None:
-    ticks, done = 0, threading.Event()
+#: A study of many points, which takes about a second to read.
+MANY = json.dumps(
+    {"grids": [{"scheme": "pagemap", "set": {"gc_free_blocks": [*range(1, 1001)], "gc_garbage_percent": [*range(10)]}}]}
+)
 
-    def replay() -> None:
-        bimetal.replay(large, "chang", repeat=5)
+
+@pytest.mark.parametrize("work", ["replay", "study"])
+def test_other_threads_run_meanwhile(work: str, large: bimetal.Trace) -> None:
+    jobs: dict[str, Callable[[], object]] = {
+        "replay": lambda: bimetal.replay(large, "chang", repeat=10),
+        "study": lambda: _core.Sweep(MANY, True, ".", None, False).left(),
+    }
+    done = threading.Event()
+
+    def run() -> None:
+        jobs[work]()
         done.set()
 
-    worker = threading.Thread(target=replay)
+    worker = threading.Thread(target=run)
+    seen = [time.monotonic()]
     worker.start()
     while not done.wait(0.001):
-        ticks += 1
+        seen.append(time.monotonic())
     worker.join()
-    assert ticks > 10
+    assert max(after - before for before, after in itertools.pairwise(seen)) < (seen[-1] - seen[0]) / 2

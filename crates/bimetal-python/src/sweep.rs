@@ -45,11 +45,14 @@ fn parsed<T: DeserializeOwned>(text: &str) -> PyResult<T> {
 }
 
 fn study(py: Python<'_>, text: &str, is_json: bool, folder: &Path) -> PyResult<Study> {
-    let study = if is_json {
-        Study::from_json(text, folder)
-    } else {
-        Study::parse(text, folder).map_err(|error| error.to_string())
-    };
+    // A study of many points takes seconds.
+    let study = interruptible(py, |_| {
+        if is_json {
+            Study::from_json(text, folder)
+        } else {
+            Study::parse(text, folder).map_err(|error| error.to_string())
+        }
+    })?;
     study.map_err(|what| exception(py, "StudyError", &what))
 }
 
@@ -152,7 +155,7 @@ impl Sweep {
     /// The remaining points: their indices, and the arguments for [`run_point`].
     fn left(&self, py: Python<'_>) -> PyResult<Vec<(usize, String)>> {
         let places = self.with(py, |kept| Ok(kept.left()))?;
-        places.into_iter().map(|(_, at)| Ok((at, json(&self.study.points[at].point)?))).collect()
+        py.detach(|| places.into_iter().map(|(_, at)| Ok((at, json(&self.study.points[at].point)?))).collect())
     }
 
     /// Saves the row of a point.
@@ -217,8 +220,8 @@ impl Rows {
     }
 
     /// The complete rows.
-    fn json(&self) -> PyResult<String> {
-        json(&self.rows)
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| json(&self.rows))
     }
 
     /// The rows of points that a device does not allow and whose scheme was not named.
