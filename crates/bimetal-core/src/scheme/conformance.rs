@@ -17,12 +17,13 @@ mod model;
 mod saved;
 
 use std::fmt::{self, Display};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::entry::{Constructor, construct};
-use super::{Metrics, ParameterSet, Platform, Regions, Scheme, SchemeSpec, Shape};
+use super::{Metrics, ParameterSet, ParameterSpec, Platform, Regions, Scheme, SchemeSpec, Shape};
 use crate::media::{Checked, SimMedia, Simulation};
+use crate::part::random::below;
 use crate::request::{Op, Request};
 use crate::save::Save;
 pub use device::{DEVICES, Device};
@@ -238,11 +239,38 @@ pub fn try_out(
     Ok(state)
 }
 
+/// The words of a parameter that is a choice; none of other parameters.
+fn words(parameter: &ParameterSpec) -> impl Iterator<Item = &str> {
+    parameter.accepts.split('`').skip(1).step_by(2)
+}
+
+/// The same on drawn devices, with a drawn word for each parameter that is a choice: shapes and combinations that are on
+/// no list. The seed in the message of a panic gives the device. Devices that are too small for the scheme are skipped.
+/// Returns the number of the others.
+pub fn drawn_devices_return_what_was_written(subject: &Subject, seeds: Range<u64>, requests: u64) -> usize {
+    let parameters = (subject.spec.parameters)();
+    let runs = seeds.filter(|&seed| {
+        let state = &mut { seed };
+        let device = Device::drawn(state);
+        let choices: Vec<(&str, Vec<&str>)> =
+            parameters.iter().map(|parameter| (parameter.name, words(parameter).collect())).collect();
+        let settings: Vec<(&str, &str)> = (choices.iter().filter(|(_, words)| !words.is_empty()))
+            .map(|(name, words)| (*name, words[below(state, words.len() as u64) as usize]))
+            .collect();
+        let runs = subject.runs_on(&device, &settings);
+        if runs {
+            returns_what_was_written(subject, &device, &settings, seed.is_multiple_of(2), requests, seed);
+        }
+        runs
+    });
+    runs.count()
+}
+
 /// The same on every device, for each other word of each parameter that is a choice. Combinations that a device cannot
 /// have are skipped.
 pub fn every_choice_returns_what_was_written(subject: &Subject, requests: u64) {
     for parameter in (subject.spec.parameters)() {
-        for word in parameter.accepts.split('`').skip(1).step_by(2).filter(|word| *word != parameter.default) {
+        for word in words(&parameter).filter(|word| *word != parameter.default) {
             let settings = [(parameter.name, word)];
             for device in DEVICES.iter().filter(|device| subject.runs_on(device, &settings)) {
                 returns_what_was_written(subject, device, &settings, true, requests, 5);
@@ -287,6 +315,7 @@ pub fn holds(subject: &Subject, settings: Pairs<'_>) {
         }
     }
     every_choice_returns_what_was_written(subject, 2000);
+    drawn_devices_return_what_was_written(subject, 0..60, 1000);
     repeats_to_the_bit(subject, settings);
     reports_what_it_adapts_by(subject, settings);
     refuses_states_of_other_devices(subject);

@@ -4,6 +4,7 @@ use super::Media;
 use crate::chip::{self, Chip};
 use crate::drive::{self, Drive};
 use crate::media::{Checked, Faults, SimMedia, SimRegion, Volume};
+use crate::part::random::below;
 use crate::scheme::{RegionShape, Regions, Shape};
 use crate::units::Geometry;
 
@@ -78,6 +79,27 @@ fn region_of(chip: &str, layout: Layout, blocks: u32, dies: u32) -> RegionShape 
 }
 
 impl Device {
+    /// A device of a few MiB with regions of a few large or many small blocks, on one die or several. Some schemes find it
+    /// too small.
+    pub(super) fn drawn(state: &mut u64) -> Self {
+        let mut one_of = |values: &[u32]| values[below(state, values.len() as u64) as usize];
+        let dies = one_of(&[1, 2, 3, 4]);
+        let [fast_page, slow_page] = [&[2048, 4096, 8192], &[2048, 4096, 16384]].map(|bytes| one_of(bytes));
+        let [fast_pages, slow_pages] = [&[4, 16, 32], &[4, 16, 48]].map(|pages| one_of(pages));
+        let logical_bytes = one_of(&[512, 1000, 2000, 4096]) * 1024 + one_of(&[0, 512, 2560]);
+        let fast_blocks = one_of(&[3, 5, 8, 20, 64]).next_multiple_of(dies);
+        let spare_blocks = one_of(&[2, 4, 7, 12, 24]) * dies;
+        let slow_blocks = (logical_bytes.div_ceil(slow_page * slow_pages) + spare_blocks).next_multiple_of(dies);
+        Self {
+            name: "drawn",
+            logical_bytes: u64::from(logical_bytes),
+            fast: (fast_page, fast_pages, fast_blocks),
+            slow: (slow_page, slow_pages, slow_blocks),
+            dies,
+            faults: if one_of(&[0, 1]) == 0 { SOUND } else { FAULTY },
+        }
+    }
+
     /// The device as a scheme sees it.
     pub fn shape(&self, regions: Regions) -> Shape {
         let fast = region_of("chang-slc", self.fast, self.fast.2, self.dies);
