@@ -38,6 +38,7 @@ struct KindCounts {
     same: [Ratio; ROLES],
     shapes_continued: [Counts<Shape>; 3],
     shapes_new: Counts<Shape>,
+    shapes_same: [Counts<Shape>; ROLES],
     shapes_reused: [Counts<Shape>; ROLES],
     shapes_leaving: Counts<Shape>,
     requests: u64,
@@ -55,6 +56,7 @@ impl KindCounts {
             same: self.same,
             shapes_continued: self.shapes_continued.map(shapes),
             shapes_new: shapes(self.shapes_new),
+            shapes_same: self.shapes_same.map(shapes),
             shapes_reused: self.shapes_reused.map(shapes),
             shapes_leaving: shapes(self.shapes_leaving),
             requests: self.requests,
@@ -216,9 +218,7 @@ pub(super) fn fit(requests: &[Request]) -> Result<Model, FitError> {
                 } else {
                     let again = known.shape() == Some(shape);
                     of_kind.same[role].count(again);
-                    if !again {
-                        add(&mut of_kind.shapes_reused[role], shape);
-                    }
+                    add(if again { &mut of_kind.shapes_same[role] } else { &mut of_kind.shapes_reused[role] }, shape);
                 }
             } else {
                 let place = match first {

@@ -125,7 +125,8 @@ impl Generator {
                 let of_kind = &self.model.of_kind[kind];
                 let leaving = if age == Age::NEW { of_kind.shapes_leaving.draw(&mut self.state) } else { None };
                 let again = leaving.is_none() && of_kind.same[class.role()].draw(&mut self.state);
-                let other = leaving.unwrap_or_else(|| self.shape(kind, class.role()));
+                let same = if again { of_kind.shapes_same[class.role()].draw(&mut self.state) } else { None };
+                let other = leaving.or(same).unwrap_or_else(|| self.shape(kind, class.role()));
                 let (distance, begin) = self.in_bin(class, age, (from, to.min(len)), (again, other));
                 let reaches_out = age == Age::NEW && other.pages() > 1;
                 let found = distance < AGE_WEIGHT * u32::from(u8::MAX / 2);
@@ -162,7 +163,8 @@ impl Generator {
         let mut nearest = (u32::MAX, (0, other));
         for page in towards_recent.chain(and_around).take(LOOKED_AT) {
             let Some(known) = self.pages.known(page) else { continue };
-            let shape = known.shape().filter(|_| again).unwrap_or(other);
+            // A page of another role would give the request another length.
+            let shape = known.shape().filter(|_| again && known.role() == class.role()).unwrap_or(other);
             let last = u64::from(page) + shape.pages() - 1;
             let distance = known.class().distance(class) + AGE_WEIGHT * self.pages.age(last).distance(age);
             if distance < nearest.0 {
