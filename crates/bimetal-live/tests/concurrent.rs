@@ -171,3 +171,44 @@ fn commits_are_synced_at_the_same_time_and_acknowledged_in_their_order() {
 fn a_commit_that_fails_takes_those_behind_it_down() {
     assert_eq!(two_at_once(true), [Err(IoError::Io), Err(IoError::Io)]);
 }
+
+/// Threads overwrite a full device on disks of the required length. No sync ends meanwhile, so that no commit frees the slots
+/// of erased blocks.
+#[test]
+fn threads_that_write_during_a_sync_do_not_use_up_the_slots() {
+    const THREADS: u64 = 64;
+    const SECTORS: usize = 16;
+    let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();
+    let regions: Vec<_> =
+        device.regions.iter().map(|region| (region.name.clone(), format!("/{}", region.name))).collect();
+    let made = |bytes| {
+        let storage = Arc::new(CrashStorage::new());
+        regions.iter().for_each(|(_, disk)| storage.add_fixed(disk, bytes));
+        let options = CreateOptions { number: Some(9), regions: regions.clone(), ..CreateOptions::default() };
+        create(storage.as_ref(), &device, &options).ok().map(|()| storage)
+    };
+    let storage = (1..).find_map(|blocks| made(blocks * 4096)).unwrap();
+    let store = Store::open(Arc::clone(&storage) as Arc<dyn Storage>, OpenOptions::default()).unwrap();
+    store.write(0, &vec![1; store.sectors() as usize * 512], true).unwrap();
+    let (gate, open) = mpsc::channel::<()>();
+    let open = Mutex::new(open);
+    storage.set_meanwhile(Some(Arc::new(move || {
+        open.lock().unwrap().recv().ok();
+    })));
+    thread::scope(|scope| {
+        let write = |thread| {
+            let sector = thread * 37 % (store.sectors() / SECTORS as u64) * SECTORS as u64;
+            store.write(sector, &[thread as u8; SECTORS * 512], false)
+        };
+        let writers: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || write(thread))).collect();
+        // Each has written or waits.
+        let mut before = u64::MAX;
+        while std::mem::replace(&mut before, store.events()) != store.events() {
+            thread::sleep(Duration::from_millis(100));
+        }
+        drop(gate);
+        writers.into_iter().for_each(|writer| assert_eq!(writer.join().unwrap(), Ok(())));
+    });
+    assert_eq!(store.status().failure, None);
+    store.close().unwrap();
+}

@@ -205,6 +205,21 @@ impl Store {
         if self.is_closed.load(Ordering::Relaxed) { Err(IoError::Shutdown) } else { Ok(engine) }
     }
 
+    /// Locks the engine for an event. Waits while other events have parked so many slots that this one may lack some.
+    fn ready_engine(&self) -> Result<MutexGuard<'_, Engine>, IoError> {
+        loop {
+            let engine = self.open_engine()?;
+            if !engine.media.lacks_slots() {
+                return Ok(engine);
+            }
+            let events = engine.events();
+            drop(engine);
+            if self.make_durable(events).is_err() {
+                return self.open_engine();
+            }
+        }
+    }
+
     /// Performs a change of the device, then commits if that is due.
     fn change<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
         let mut due = None;
@@ -219,7 +234,7 @@ impl Store {
 
     /// Performs a change of the device.
     pub(super) fn change_only<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T, IoError>) -> Result<T, IoError> {
-        let mut engine = self.open_engine()?;
+        let mut engine = self.ready_engine()?;
         let done = engine.check_writable(self.options.read_only).and_then(|()| work(&mut engine));
         self.note_failure(&engine);
         done
@@ -289,7 +304,7 @@ impl Store {
         let mut reading = self.readings().pop().unwrap_or_default();
         loop {
             self.forget_reads()?;
-            let mut engine = self.open_engine()?;
+            let mut engine = self.ready_engine()?;
             took.begin(&engine);
             let sectors = (out.len() / SECTOR) as u32;
             let served = engine.read(sector, sectors, took.issue_ns, self.options.read_only, reading);

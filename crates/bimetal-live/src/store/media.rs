@@ -354,6 +354,12 @@ impl FileMedia {
         self.regions.iter().any(Region::wants_commit)
     }
 
+    /// Whether a request must wait for a commit that frees slots.
+    #[inline]
+    pub fn lacks_slots(&self) -> bool {
+        self.io == Io::Files && self.regions.iter().any(Region::lacks_slots)
+    }
+
     /// Whether space must be allocated before a write is accepted.
     #[inline]
     pub fn lacks_room(&self) -> bool {

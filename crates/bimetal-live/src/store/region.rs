@@ -380,6 +380,13 @@ impl Region {
         self.slots.parked() > self.reserve / 2
     }
 
+    /// Whether a request must wait for a commit that frees slots: the file has space for its blocks and the reserve only, and
+    /// the request may take more slots than are left.
+    #[inline]
+    pub fn lacks_slots(&self) -> bool {
+        self.ahead == 0 && self.slots.left(self.geometry.blocks.saturating_add(self.reserve)) < self.reserve / 2
+    }
+
     /// Whether space must be allocated before a request is accepted.
     #[inline]
     pub fn lacks_room(&self) -> bool {

@@ -114,6 +114,11 @@ impl Slots {
         &self.free[..self.punched as usize]
     }
 
+    /// Number of slots that are free or were never used, of `most` in the file.
+    pub fn left(&self, most: u32) -> u32 {
+        self.free.len() as u32 + most.saturating_sub(self.total)
+    }
+
     /// Number of slots that have space in the file and are the next to be assigned.
     #[inline]
     pub fn ready(&self) -> u32 {
