@@ -120,6 +120,22 @@ pub trait BlockDevice: Send + Sync {
 /// The data of a request of [`write_zeros`].
 static ZEROS: [u8; 256 << 10] = [0; 256 << 10];
 
+/// Sectors of the 4-KiB block of hosts.
+const BLOCK_SECTORS: u64 = 8;
+
+/// The pieces of a request of `sectors` sectors, of at most `most` sectors each. All but the last end at the end of a block of
+/// the host: if the piece before survives a crash and the next one does not, each block is old or new as a whole.
+pub(crate) fn pieces(sector: u64, sectors: u64, most: u64) -> impl Iterator<Item = Range<u64>> {
+    let (mut start, end) = (sector, sector + sectors);
+    std::iter::from_fn(move || {
+        let most = start.saturating_add(most).min(end);
+        let border = most - most % BLOCK_SECTORS;
+        let piece = start..if most < end && border > start { border } else { most };
+        start = piece.end;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 /// Writes zeros that stay allocated, for clients that ask for zeros without holes. Makes several requests to the
 /// device, as long as `goes_on`: a stop must not wait for terabytes.
 pub(crate) fn write_zeros(
@@ -129,15 +145,29 @@ pub(crate) fn write_zeros(
     fua: bool,
     goes_on: impl Fn() -> bool,
 ) -> Result<(), IoError> {
-    let step = ZEROS.len() as u64 / SECTOR_BYTES;
-    let mut done = 0;
-    while done < sectors {
+    for piece in pieces(sector, sectors, ZEROS.len() as u64 / SECTOR_BYTES) {
         if !goes_on() {
             return Err(IoError::Shutdown);
         }
-        let now = step.min(sectors - done);
-        device.write(sector + done, &ZEROS[..(now * SECTOR_BYTES) as usize], false)?;
-        done += now;
+        let bytes = (piece.end - piece.start) * SECTOR_BYTES;
+        device.write(piece.start, &ZEROS[..bytes as usize], false)?;
     }
     if fua { device.flush() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_end_with_blocks() {
+        let of = |sector, sectors, most| {
+            pieces(sector, sectors, most).map(|piece| (piece.start, piece.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(16, 512, 256), [(16, 272), (272, 528)]);
+        assert_eq!(of(17, 512, 256), [(17, 272), (272, 528), (528, 529)]);
+        assert_eq!((of(3, 256, 256), of(3, 0, 256)), (vec![(3, 259)], vec![]));
+        assert_eq!(of(3, 10, 4), [(3, 7), (7, 8), (8, 12), (12, 13)], "a block is longer than a piece");
+        assert_eq!(of(u64::MAX - 9, 9, 256), [(u64::MAX - 9, u64::MAX)]);
+    }
 }

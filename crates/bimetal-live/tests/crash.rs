@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bimetal_core::scheme::SCHEMES;
-use bimetal_live::BlockDevice;
 use bimetal_live::store::backing::{Access, Storage};
 use bimetal_live::store::crash_backing::{CrashStorage, Fault, Loss};
-use bimetal_live::store::{CreateOptions, OpenOptions, Store, StoreError, create, soak};
+use bimetal_live::store::{CreateOptions, Limits, OpenOptions, Store, StoreError, create, soak};
+use bimetal_live::{BlockDevice, IoError};
 
 #[test]
 fn every_scheme_is_after_a_crash_as_a_commit_left_it() {
@@ -136,6 +136,42 @@ fn a_file_that_fails_makes_the_device_read_only_and_loses_nothing() {
         total += soak::failing_files(spec.name, 14, first).unwrap();
     }
     println!("{total:?} in {:?}", start.elapsed());
+}
+
+/// A request of several events at an odd sector. The first of these events becomes durable alone.
+#[test]
+fn a_block_is_old_or_new_if_a_crash_cuts_a_request_between_two_events() {
+    const BLOCK: usize = 8;
+    let (first, sectors) = (3, 100);
+    let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();
+    let limits = Limits { events: 1, request_sectors: 32, trim_sectors: 32, ..Limits::default() };
+    let write = |store: &Store| store.write(first, &vec![2; sectors * 512], false);
+    let trim = |store: &Store| store.trim(first, sectors as u64, false);
+    for request in [&write as &dyn Fn(&Store) -> Result<(), IoError>, &trim] {
+        let mut cut = 0;
+        for operation in 1..40 {
+            let storage = Arc::new(CrashStorage::new());
+            create(storage.as_ref(), &device, &CreateOptions { number: Some(7), ..CreateOptions::default() }).unwrap();
+            let options = OpenOptions { limits, ..OpenOptions::default() };
+            let open = || Store::open(Arc::clone(&storage) as Arc<dyn Storage>, options).unwrap();
+            let store = open();
+            store.write(0, &[1; 128 * 512], true).unwrap();
+            storage.set_fault(storage.changes() + operation, Fault::Crash);
+            request(&store).ok();
+            drop(store);
+            storage.restart(Loss::All, 1);
+            let mut found = vec![9; 128 * 512];
+            open().read(0, &mut found).unwrap();
+            let is_old: Vec<bool> = found.chunks(512).map(|sector| sector == [1; 512]).collect();
+            let within = first as usize..first as usize + sectors;
+            for block in (0..128).step_by(BLOCK).filter(|block| within.contains(block)) {
+                let covered = &is_old[block..(block + BLOCK).min(within.end)];
+                assert!(covered.iter().all(|&old| old == covered[0]), "operation {operation}, block at {block}");
+            }
+            cut += u32::from(is_old[within.start] != is_old[within.end - 1]);
+        }
+        assert!(cut > 0, "no crash was between two events");
+    }
 }
 
 #[test]

@@ -18,13 +18,12 @@ use super::engine::Engine;
 use super::error::StoreError;
 use super::files::OpenOptions;
 use super::frame::SECTOR;
-use super::limits::Limits;
 use super::open::{self, Recovery};
 use super::reading::{Reading, Sources};
 use super::superblock::Power;
 use super::times::Clocks;
 use super::waiters::Waiters;
-use crate::block_device::{BlockDevice, Extent, IoError, Payload};
+use crate::block_device::{BlockDevice, Extent, IoError, Payload, pieces};
 
 pub use status::Status;
 
@@ -285,11 +284,13 @@ impl Store {
     /// # Errors
     /// The errors of [`BlockDevice::read`].
     pub fn timed_read(&self, sector: u64, out: &mut [u8], issue_ns: Option<u64>) -> Result<u64, IoError> {
-        self.check_range(sector, whole_sectors(out.len())?)?;
-        let mut took = Took::new(issue_ns);
-        for (sector, out) in pieces(sector, &self.options.limits).zip(out.chunks_mut(piece_bytes(&self.options.limits)))
-        {
-            let read = self.read_piece(sector, out, &mut took);
+        let sectors = whole_sectors(out.len())?;
+        self.check_range(sector, sectors)?;
+        let (mut took, mut left) = (Took::new(issue_ns), out);
+        for piece in pieces(sector, sectors, self.options.limits.request_sectors.into()) {
+            let (out, later) = left.split_at_mut((piece.end - piece.start) as usize * SECTOR);
+            left = later;
+            let read = self.read_piece(piece.start, out, &mut took);
             let due = self.lock().commit_due();
             self.relieve(due);
             read?;
@@ -336,14 +337,15 @@ impl Store {
     }
 
     fn write_data(&self, sector: u64, data: &HostData<'_>, fua: bool, issue_ns: Option<u64>) -> Result<u64, IoError> {
-        let (bytes, piece_bytes) = (data.bytes().len(), piece_bytes(&self.options.limits));
-        self.check_range(sector, whole_sectors(bytes)?)?;
+        let sectors = whole_sectors(data.bytes().len())?;
+        self.check_range(sector, sectors)?;
         let mut took = Took::new(issue_ns);
-        for (sector, from) in pieces(sector, &self.options.limits).zip((0..bytes).step_by(piece_bytes)) {
+        for piece in pieces(sector, sectors, self.options.limits.request_sectors.into()) {
+            let [from, to] = [piece.start, piece.end].map(|at| (at - sector) as usize * SECTOR);
             self.make_room()?;
             self.change(|engine| {
                 took.begin(engine);
-                engine.write(sector, data.part(from..bytes.min(from + piece_bytes)), issue_ns)?;
+                engine.write(piece.start, data.part(from..to), issue_ns)?;
                 took.end(engine);
                 Ok(())
             })?;
@@ -355,16 +357,6 @@ impl Store {
         }
         Ok(response_ns)
     }
-}
-
-/// Bytes of the part of a request that forms one event.
-fn piece_bytes(limits: &Limits) -> usize {
-    limits.request_sectors as usize * SECTOR
-}
-
-/// First sectors of the pieces of a request.
-fn pieces(sector: u64, limits: &Limits) -> impl Iterator<Item = u64> {
-    (sector..).step_by(limits.request_sectors as usize)
 }
 
 /// Start and end of a request on the modelled device.
@@ -419,8 +411,7 @@ impl BlockDevice for Store {
 
     fn trim(&self, sector: u64, sectors: u64, fua: bool) -> Result<(), IoError> {
         self.check_range(sector, sectors)?;
-        let (end, most) = (sector + sectors, u64::from(self.options.limits.trim_sectors));
-        for sector in (sector..end).step_by(most as usize) {
+        for piece in pieces(sector, sectors, self.options.limits.trim_sectors.into()) {
             let engine = self.open_engine()?;
             engine.check_writable(self.options.read_only)?;
             let is_exhausted = engine.media.is_exhausted();
@@ -428,7 +419,7 @@ impl BlockDevice for Store {
             if is_exhausted {
                 self.make_room().ok();
             }
-            self.change(|engine| engine.trim(sector, (end - sector).min(most) as u32))?;
+            self.change(|engine| engine.trim(piece.start, (piece.end - piece.start) as u32))?;
         }
         if fua { self.flush() } else { Ok(()) }
     }

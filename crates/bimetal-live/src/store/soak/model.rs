@@ -1,5 +1,7 @@
 //! The expected contents of a device: the last version of each sector, and the event of each change.
 
+use crate::block_device::pieces;
+
 /// A change of sectors by an event: a new version, or 0 for zeros.
 #[derive(Clone, Copy, Debug)]
 struct Change {
@@ -34,10 +36,9 @@ impl Model {
     }
 
     fn change(&mut self, sector: u64, sectors: u64, events: u64, sectors_per_event: u64, version: u64) {
-        for (start, event) in (sector..sector + sectors).step_by(sectors_per_event as usize).zip(events + 1..) {
-            let sectors = sectors_per_event.min(sector + sectors - start);
-            self.now[start as usize..(start + sectors) as usize].fill(version);
-            self.changes.push(Change { event, sector: start, sectors, version });
+        for (piece, event) in pieces(sector, sectors, sectors_per_event).zip(events + 1..) {
+            self.now[piece.start as usize..piece.end as usize].fill(version);
+            self.changes.push(Change { event, sector: piece.start, sectors: piece.end - piece.start, version });
         }
     }
 
