@@ -24,7 +24,7 @@ fn every_scheme_is_after_a_crash_as_a_commit_left_it() {
     }
     println!("{total:?} in {:?}", start.elapsed());
     assert!(total.crashes > 2000 && total.in_recovery > 300 && total.flushes > 3000, "{total:?}");
-    assert!(total.overlapping > 1000 && total.in_flight > 100, "{total:?}");
+    assert!(total.overlapping > 1000 && total.in_flight > 100 && total.failures > 200, "{total:?}");
 }
 
 /// The process that creates a store is killed, and the next one finds that the store exists. After that, a power cut

@@ -88,8 +88,31 @@ fn apply(bytes: &mut Vec<u8>, change: &Change) {
 
 impl MemoryFile {
     fn change(&mut self, change: Change) {
+        if let Change::Write { offset, data } = &change {
+            self.supersede(*offset, *offset + data.len() as u64);
+        }
         apply(&mut self.seen, &change);
         self.unsynced.push(Unsynced { change, is_doubtful: false });
+    }
+
+    /// Bytes are written again whose sync has failed. The old ones can no longer become durable.
+    fn supersede(&mut self, start: u64, end: u64) {
+        if !self.unsynced.iter().any(|unsynced| unsynced.is_doubtful) {
+            return;
+        }
+        for unsynced in std::mem::take(&mut self.unsynced) {
+            let Unsynced { change: Change::Write { offset, data }, is_doubtful: true } = &unsynced else {
+                self.unsynced.push(unsynced);
+                continue;
+            };
+            let last = offset + data.len() as u64;
+            for (from, to) in [(*offset, last.min(start)), (end.max(*offset), last)] {
+                if from < to {
+                    let data = data[(from - offset) as usize..(to - offset) as usize].to_vec();
+                    self.unsynced.push(Unsynced { change: Change::Write { offset: from, data }, is_doubtful: true });
+                }
+            }
+        }
     }
 
     fn sync(&mut self) {

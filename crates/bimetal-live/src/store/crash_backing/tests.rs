@@ -67,6 +67,13 @@ fn what_a_failed_sync_left_open_stays_open() {
     let cut = storage.clone();
     cut.restart(Loss::All, 0);
     assert_eq!(sectors(&cut).len(), 0);
+    let again = storage.clone();
+    let written_again = again.open("f", Access::Write, false).unwrap();
+    written_again.write_at(0, &[3; 100]).unwrap();
+    written_again.sync().unwrap();
+    again.restart(Loss::Nothing, 0);
+    let bytes = again.bytes("f");
+    assert_eq!((bytes[99], bytes[100]), (3, 1), "the old bytes cannot replace the new ones");
     file.write_at(512, &[2; 512]).unwrap();
     assert_eq!(sectors(&storage), [1, 2]);
     file.drop_cached().unwrap();

@@ -3,7 +3,8 @@
 //!
 //! After a crash a device must have exactly the state of some commit, which must not be older than the last
 //! acknowledged one. No single sector may be older, newer or mixed. Crashes occur during creation, requests, commits
-//! and checkpoints, several parallel commits, and recovery itself.
+//! and checkpoints, several parallel commits, and recovery itself. Instead of a crash a file may fail. The device is
+//! then opened again, with or without a power cut before.
 
 mod exhaustive;
 mod faults;
@@ -36,6 +37,8 @@ pub struct Tally {
     pub crashes: u64,
     /// Crashes during the recovery from another crash.
     pub in_recovery: u64,
+    /// Failures of a file, after which the device took no more writes until it was opened again.
+    pub failures: u64,
     /// Requests served.
     pub requests: u64,
     /// Acknowledged flushes and writes with FUA.
@@ -52,6 +55,7 @@ impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.crashes += other.crashes;
         self.in_recovery += other.in_recovery;
+        self.failures += other.failures;
         self.requests += other.requests;
         self.flushes += other.flushes;
         self.overlapping += other.overlapping;
@@ -151,8 +155,22 @@ impl CrashTest {
 
     /// Makes one of the next `changes` operations crash.
     fn plan_crash(&mut self, changes: u64) {
+        self.plan(changes, Fault::Crash);
+    }
+
+    fn plan(&mut self, changes: u64, fault: Fault) {
         let at = self.storage.changes() + 1 + self.draw(changes);
-        self.storage.set_fault(at, Fault::Crash);
+        self.storage.set_fault(at, fault);
+    }
+
+    /// A crash, or sometimes a failure of a file.
+    fn fault(&mut self) -> Fault {
+        if self.draw(4) == 0 { Fault::Io } else { Fault::Crash }
+    }
+
+    /// Whether requests may fail: after a crash, or after a failure of a file.
+    fn has_failed(&self, store: &Store) -> bool {
+        self.storage.is_crashed() || store.read_only()
     }
 
     fn crash(&mut self) {
@@ -185,22 +203,23 @@ impl CrashTest {
         let store = Arc::new(self.recover()?);
         self.model.recovered(store.events())?;
         self.compare(&store)?;
-        let until = [8, 60, 600][self.draw(3) as usize];
-        self.plan_crash(until);
+        let (until, fault) = ([8, 60, 600][self.draw(3) as usize], self.fault());
+        self.plan(until, fault);
         let requests = self.draw(REQUESTS_MAX);
         for _ in 0..requests {
             self.request(&store)?;
-            if self.storage.is_crashed() {
+            if self.has_failed(&store) {
                 break;
             }
         }
-        if !self.storage.is_crashed() && self.draw(3) == 0 {
+        if !self.has_failed(&store) && self.draw(3) == 0 {
             match store.close() {
                 Ok(()) => self.model.flushed(),
-                Err(_) if self.storage.is_crashed() => {}
+                Err(_) if self.has_failed(&store) => {}
                 Err(error) => return Err(format!("the store cannot be closed: {error}")),
             }
         }
+        self.tally.failures += u64::from(store.read_only());
         drop(store);
         self.crash();
         Ok(())
@@ -251,20 +270,20 @@ impl CrashTest {
                 store.trim(sector, sectors, fua)
             }
             11..17 => return self.read(store, sector, sectors),
-            17 => return self.tell(store.idle(4).map(|_| ())),
+            17 => return self.tell(store, store.idle(4).map(|_| ())),
             _ => return self.flush(store),
         };
         if done.is_ok() && fua {
             self.tally.flushes += 1;
             self.model.flushed();
         }
-        self.tell(done)
+        self.tell(store, done)
     }
 
-    /// Only the crash may cause failures.
-    fn tell(&self, done: Result<(), IoError>) -> Result<(), String> {
+    /// Only the crash or the failure of a file may make requests fail.
+    fn tell(&self, store: &Store, done: Result<(), IoError>) -> Result<(), String> {
         match done {
-            Err(error) if !self.storage.is_crashed() => Err(format!("a request fails: {error}")),
+            Err(error) if !self.has_failed(store) => Err(format!("a request fails: {error}")),
             _ => Ok(()),
         }
     }

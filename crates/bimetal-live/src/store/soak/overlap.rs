@@ -48,8 +48,8 @@ struct Plan {
     before: u64,
     coming: Vec<Request>,
     served: Vec<Served>,
-    /// For each planned commit, oldest last: number of operations before a crash, if one is planned.
-    commits: Vec<Option<u64>>,
+    /// For each planned commit, oldest last: number of operations before a crash or a failure, if one is planned.
+    commits: Vec<Option<(u64, Fault)>>,
     /// Batches in progress when the crash happened.
     at_crash: usize,
 }
@@ -81,8 +81,8 @@ impl Meanwhile {
         let mut under_way = 0;
         self.store.try_commit(|batches| {
             under_way = batches;
-            if let Some(operations) = crash.filter(|_| batches > 1) {
-                self.storage.set_fault(self.storage.changes() + operations, Fault::Crash);
+            if let Some((operations, fault)) = crash.filter(|_| batches > 1) {
+                self.storage.set_fault(self.storage.changes() + operations, fault);
             }
         });
         if self.storage.is_crashed() {
@@ -117,7 +117,7 @@ impl CrashTest {
         let last = self.model.last_event();
         let before = self.draw(2);
         let coming = (0..self.draw(REQUESTS_MAX)).map(|_| self.coming()).collect();
-        let commits = (0..self.draw(COMMITS_MAX)).map(|_| self.crash_after()).collect();
+        let commits = (0..self.draw(COMMITS_MAX)).map(|_| self.fault_after()).collect();
         let plan = Mutex::new(Plan { before, coming, served: Vec::new(), commits, at_crash: 0 });
         let (theirs, storage) = (Arc::clone(store), Arc::clone(&self.storage));
         let meanwhile = Arc::new(Meanwhile { store: theirs, storage, plan });
@@ -136,7 +136,7 @@ impl CrashTest {
                 None if failure.is_none() => self.model.compare(sector, &bytes)?,
                 None => {}
             }
-            if let Some(failure) = failure.filter(|_| !self.storage.is_crashed()) {
+            if let Some(failure) = failure.filter(|_| !self.has_failed(store)) {
                 return Err(format!("a request during a flush fails: {failure}"));
             }
         }
@@ -144,12 +144,12 @@ impl CrashTest {
             self.tally.flushes += 1;
             self.model.flushed_to(last);
         }
-        self.tell(flushed)
+        self.tell(store, flushed)
     }
 
-    /// Whether a crash happens while several commits are in progress, and after how many operations.
-    fn crash_after(&mut self) -> Option<u64> {
-        (self.draw(3) == 0).then(|| 1 + self.draw(6))
+    /// Whether a crash or a failure happens while several commits are in progress, and after how many operations.
+    fn fault_after(&mut self) -> Option<(u64, Fault)> {
+        (self.draw(3) == 0).then(|| (1 + self.draw(6), self.fault()))
     }
 
     /// A request of one event.
