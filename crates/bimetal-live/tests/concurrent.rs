@@ -177,7 +177,7 @@ fn a_commit_that_fails_takes_those_behind_it_down() {
 #[test]
 fn threads_that_write_during_a_sync_do_not_use_up_the_slots() {
     const THREADS: u64 = 64;
-    const SECTORS: usize = 16;
+    const SECTORS: usize = 256;
     let device = soak::TINY[0].device(SCHEMES[0], 0).unwrap();
     let regions: Vec<_> =
         device.regions.iter().map(|region| (region.name.clone(), format!("/{}", region.name))).collect();
