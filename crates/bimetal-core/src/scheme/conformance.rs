@@ -315,7 +315,7 @@ pub fn holds(subject: &Subject, settings: Pairs<'_>) {
         }
     }
     every_choice_returns_what_was_written(subject, 2000);
-    drawn_devices_return_what_was_written(subject, 0..60, 1000);
+    drawn_devices_return_what_was_written(subject, 0..200, 300);
     repeats_to_the_bit(subject, settings);
     reports_what_it_adapts_by(subject, settings);
     refuses_states_of_other_devices(subject);

@@ -153,8 +153,8 @@ fn every_choice_returns_what_was_written() {
 #[test]
 fn drawn_devices_return_what_was_written() {
     for subject in subjects() {
-        let served = conformance::drawn_devices_return_what_was_written(&subject, 0..100, 1000);
-        assert!(served >= 10, "`{}` can be built on {served} of 100 drawn devices", subject.spec().name);
+        let served = conformance::drawn_devices_return_what_was_written(&subject, 0..1000, 300);
+        assert!(served >= 50, "`{}` can be built on {served} of 1000 drawn devices", subject.spec().name);
     }
 }
 
