@@ -204,7 +204,7 @@ impl Store {
         if self.is_closed.load(Ordering::Relaxed) { Err(IoError::Shutdown) } else { Ok(engine) }
     }
 
-    /// Locks the engine for an event. Waits while other events have parked so many slots that this one may lack some.
+    /// Locks the engine for an event. Waits for commits while most spare slots are parked, so that this event has enough.
     fn ready_engine(&self) -> Result<MutexGuard<'_, Engine>, IoError> {
         loop {
             let engine = self.open_engine()?;
