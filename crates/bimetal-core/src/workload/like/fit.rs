@@ -88,12 +88,15 @@ fn whole_quadruplings<T: Ord>(mut counts: Vec<Counts<T>>) -> Vec<Counts<T>> {
     counts
 }
 
-/// The exponent of the power law between the last two powers of two: from 0, if new pages do not become rarer, to 1.
+/// The exponent of the power law between the last two powers of two: from 0, if new pages do not become rarer or come back
+/// after a period without any, to 1.
 fn fading(ratios: &[Ratio]) -> f64 {
     /// Least number of new pages for an estimate.
     const TOLD: u64 = 100;
     match ratios {
-        [.., before, last] if last.so() >= TOLD => (ln(before.share() / last.share()) / LN_2).clamp(0.0, 1.0),
+        [.., before, last] if before.so() > 0 && last.so() >= TOLD => {
+            (ln(before.share() / last.share()) / LN_2).clamp(0.0, 1.0)
+        }
         _ => 0.0,
     }
 }
@@ -280,4 +283,21 @@ impl Kind {
 /// The kind with this number.
 pub(super) fn op(kind: u8) -> Op {
     OPS[usize::from(kind) % OPS.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_pages_fade_only_from_a_period_that_had_some() {
+        let ratio = |new: u64, all: u64| {
+            let mut ratio = Ratio::default();
+            (0..all).for_each(|number| ratio.count(number < new));
+            ratio
+        };
+        assert_eq!(fading(&[ratio(400, 800), ratio(400, 1600)]), 1.0);
+        assert_eq!(fading(&[ratio(400, 800), ratio(800, 1600)]), 0.0);
+        assert_eq!(fading(&[ratio(0, 800), ratio(400, 1600)]), 0.0);
+    }
 }
