@@ -162,8 +162,13 @@ fn seeds_show_how_the_mean_response_spreads() {
     assert_eq!(spread["min_us"].as_f64().unwrap(), means.iter().copied().fold(f64::INFINITY, f64::min));
     assert_eq!(spread["max_us"].as_f64().unwrap(), means.iter().copied().fold(0.0, f64::max));
     assert!(spread["max_us"].as_f64() > spread["min_us"].as_f64());
-    // All other figures are the same as without seeds.
-    let mut same = with.clone();
+    // The speed-up is that of the means over all seeds. All other figures are the same as without seeds.
+    let [mean, second] = [0, 1].map(|at| with["results"][at]["spread"]["mean_us"].as_f64().unwrap());
+    assert!((mean - means.iter().sum::<f64>() / 3.0).abs() < 1e-9 * mean);
+    let speedup = |results: &mut Value| results["results"][1]["relative"]["response_speedup"].take().as_f64().unwrap();
+    let (mut same, mut without) = (with.clone(), without);
+    assert!((speedup(&mut same) - mean / second).abs() < 1e-9);
+    assert!((speedup(&mut without) - mean / second).abs() > 1e-3);
     same["results"].as_array_mut().unwrap().iter_mut().for_each(|result| {
         result.as_object_mut().unwrap().remove("spread");
     });
