@@ -249,14 +249,14 @@ fn words(parameter: &ParameterSpec) -> impl Iterator<Item = &str> {
 /// Returns the number of the others.
 pub fn drawn_devices_return_what_was_written(subject: &Subject, seeds: Range<u64>, requests: u64) -> usize {
     let parameters = (subject.spec.parameters)();
+    let choices = parameters.iter().map(|parameter| (parameter.name, words(parameter).collect::<Vec<_>>()));
+    let choices: Vec<(&str, Vec<&str>)> = choices.filter(|(_, words)| !words.is_empty()).collect();
     let runs = seeds.filter(|&seed| {
         let state = &mut { seed };
         let device = Device::drawn(state);
-        let choices: Vec<(&str, Vec<&str>)> =
-            parameters.iter().map(|parameter| (parameter.name, words(parameter).collect())).collect();
-        let settings: Vec<(&str, &str)> = (choices.iter().filter(|(_, words)| !words.is_empty()))
-            .map(|(name, words)| (*name, words[below(state, words.len() as u64) as usize]))
-            .collect();
+        let mut one_of = |number: usize| below(state, number as u64) as usize;
+        let settings: Vec<(&str, &str)> =
+            choices.iter().map(|(name, words)| (*name, words[one_of(words.len())])).collect();
         let runs = subject.runs_on(&device, &settings);
         if runs {
             returns_what_was_written(subject, &device, &settings, seed.is_multiple_of(2), requests, seed);
