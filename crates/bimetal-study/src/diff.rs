@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::compare::RESULTS_SCHEMA;
 use crate::listing::{Rows, Sheet};
-use crate::number::{EXTRAPOLATED, NOTHING, significant};
+use crate::number::{EXTRAPOLATED, KNOWN_FROM_OVERWRITES, NOTHING, significant};
 
 /// Largest number of differing device keys that are named.
 const KEYS_NAMED: usize = 6;
@@ -62,7 +62,7 @@ impl Scheme {
 
     /// Whether its life is extrapolated from less than one overwrite of the device.
     fn is_extrapolated(&self) -> bool {
-        self.lifetime_overwrites.is_some_and(|overwrites| overwrites < 1.0)
+        self.lifetime_overwrites.is_some_and(|overwrites| overwrites < KNOWN_FROM_OVERWRITES)
     }
 }
 

@@ -11,6 +11,8 @@ pub const OVERLOAD: &str = "overload";
 pub const IN_BURSTS: &str = "!";
 /// Precedes a life that is extrapolated from less than one overwrite of the device.
 pub const EXTRAPOLATED: &str = "~";
+/// Number of overwrites of a device from which on its life is not extrapolated.
+pub const KNOWN_FROM_OVERWRITES: f64 = 1.0;
 /// Follows the name of a scheme on the Pareto front of its group.
 pub const ON_FRONT: &str = "*";
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::goals::{Cause, Goal, Measure, Outcome, Terms};
 use super::space::Candidate;
-use crate::number::{EXTRAPOLATED, NOTHING};
+use crate::number::{EXTRAPOLATED, KNOWN_FROM_OVERWRITES, NOTHING};
 use crate::sweep::row::Row;
 
 /// Stands for the responses of an overloaded device.
@@ -189,7 +189,7 @@ impl Choice {
 
     /// Whether its wear is extrapolated from less than one overwrite.
     pub fn is_extrapolated(&self) -> bool {
-        self.lifetime_host_bytes.is_some() && self.lifetime_overwrites < 1.0
+        self.lifetime_host_bytes.is_some() && self.lifetime_overwrites < KNOWN_FROM_OVERWRITES
     }
 
     /// The mark of a value that is extrapolated from less than one overwrite.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::{DiskFacts, RegionFacts};
 use crate::arrivals;
+use crate::number::KNOWN_FROM_OVERWRITES;
 
 /// The result of one scheme.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
@@ -74,7 +75,7 @@ impl Entry {
 
     /// Whether the lifetime is known and extrapolated from less than one overwrite of the device.
     pub fn is_extrapolated(&self) -> bool {
-        self.report.key_figures.lifetime_host_bytes.is_some() && self.lifetime_overwrites < 1.0
+        self.report.key_figures.lifetime_host_bytes.is_some() && self.lifetime_overwrites < KNOWN_FROM_OVERWRITES
     }
 
     /// Service times, if the responses come from another replay.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::Failure;
 use super::point::Point;
 use crate::compare::{Entry, Speed};
-use crate::number::{EXTRAPOLATED, NOTHING, significant};
+use crate::number::{EXTRAPOLATED, KNOWN_FROM_OVERWRITES, NOTHING, significant};
 
 /// The result of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -164,7 +164,7 @@ impl Figures {
 
     /// Whether the lifetime is known and extrapolated from less than one overwrite of the device.
     pub fn is_extrapolated(&self) -> bool {
-        self.key_figures.lifetime_years.is_some() && self.lifetime_overwrites < 1.0
+        self.key_figures.lifetime_years.is_some() && self.lifetime_overwrites < KNOWN_FROM_OVERWRITES
     }
 
     /// The life in a unit of `years` years, marked if it is extrapolated.
