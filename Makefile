@@ -116,7 +116,7 @@ site: package
 bench:
 	$(CARGO) bench --quiet --locked --package bimetal-study
 
-# Crashes stores of every scheme CRASHES times (a million take five minutes and more). Kills servers under a file system KILLS times, and a
+# Crashes stores of every scheme CRASHES times (a million take ten minutes). Kills servers under a file system KILLS times, and a
 # tenth as often under each of SQLite, PostgreSQL and a guest. Executes each fuzz target FUZZ_RUNS times (ten million take two hours). Prints
 # the totals.
 CRASHES ?= 1000000

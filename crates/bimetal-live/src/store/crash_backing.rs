@@ -307,6 +307,12 @@ impl CrashStorage {
         self.lock().is_crashed
     }
 
+    /// Whether the operation that was set to fail has been reached.
+    pub fn has_failed(&self) -> bool {
+        let files = self.lock();
+        files.fault.is_some_and(|(at, _)| at <= files.changes)
+    }
+
     /// Restarts after a crash and keeps the data that survive. Nothing fails from then on.
     pub fn restart(&self, loss: Loss, seed: u64) {
         let mut files = self.lock();
