@@ -181,17 +181,16 @@ impl FromStr for Capacity {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.trim().strip_suffix('%') {
-            Some(percent) => parse_percent(percent).map(Self::Percent),
-            None => text.parse().map(Self::Bytes),
-        }
+        if text.trim().ends_with('%') { parse_percent(text).map(Self::Percent) } else { text.parse().map(Self::Bytes) }
     }
 }
 
-/// A percentage without its sign, from 0 to 100 000.
+/// A percentage from 0 to 100 000, with or without its sign.
 fn parse_percent(text: &str) -> Result<f64, String> {
-    let percent = text.trim().parse().ok().filter(|percent| (0.0..=100_000.0).contains(percent));
-    percent.ok_or_else(|| format!("`{}%` is not a share such as 5% or 1.25%", text.trim()))
+    let text = text.trim();
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    let percent = number.parse().ok().filter(|percent| (0.0..=100_000.0).contains(percent));
+    percent.ok_or_else(|| format!("`{text}` is not a share such as 5% or 1.25%"))
 }
 
 impl fmt::Display for Capacity {

@@ -327,11 +327,10 @@ fn check_keys(schemes: &Schemes, settings: &[&(String, String)]) -> Result<(), S
     match settings.iter().find(|(key, _)| !known.contains(&key.as_str())) {
         None => Ok(()),
         Some((key, _)) => {
-            let known = format!(
-                "{}, and those of the device: {}, and REGION.FIELD such as fast.capacity or slow.spare",
-                known.join(", "),
-                device::DEVICE_KEYS.join(", ")
-            );
+            let of_device = device::DEVICE_KEYS.join(", ");
+            let own = if known.is_empty() { String::new() } else { format!("{}, and ", known.join(", ")) };
+            let known =
+                format!("{own}those of the device: {of_device}, and REGION.FIELD such as fast.capacity or slow.spare");
             Err(StudyError::Setting { key: key.clone(), known })
         }
     }
@@ -374,6 +373,28 @@ fn clip_trims(requests: &mut Vec<Request>, logical_bytes: u64) {
 mod tests {
     use super::*;
     use bimetal_core::request::Op;
+
+    static WITHOUT_PARAMETERS: SchemeSpec = SchemeSpec {
+        name: "plain",
+        summary: "a scheme without parameters",
+        source: "none",
+        regions: Regions::One,
+        parameters: Vec::new,
+        adapts: &[],
+        version: 1,
+    };
+
+    #[test]
+    fn an_unknown_setting_lists_those_there_are() {
+        let setting = ("nosuch".to_owned(), "1".to_owned());
+        let shown = |specs: Vec<&'static SchemeSpec>| {
+            check_keys(&Schemes { specs, optional: false }, &[&setting]).unwrap_err().to_string()
+        };
+        let plain = shown(vec![&WITHOUT_PARAMETERS]);
+        assert!(plain.contains("they have: those of the device: logical, "), "{plain}");
+        let all = shown(SCHEMES.to_vec());
+        assert!(all.contains(", and those of the device: logical, "), "{all}");
+    }
 
     fn workload(requests: Vec<Request>) -> Workload {
         let trace = Trace {

@@ -84,9 +84,9 @@ impl Device {
         match field {
             "capacity" => region.capacity = value.parse().map_err(Refused::Value)?,
             "spare" if slow => {
-                let number = value.trim().trim_end_matches('%');
-                let percent = parse_percent(number).map_err(Refused::Value)?;
-                if number == value.trim() && percent > 0.0 && percent < 1.0 {
+                let percent = parse_percent(value).map_err(Refused::Value)?;
+                let number = value.trim();
+                if !number.ends_with('%') && percent > 0.0 && percent < 1.0 {
                     let whole = (percent * 1e4).round() / 100.0;
                     let what = format!("`{number}` has no unit: write `{whole}%`, or `{number}%`");
                     return Err(Refused::Value(what));

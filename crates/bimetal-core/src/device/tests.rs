@@ -137,7 +137,8 @@ fn fields_can_be_set() {
         ("logicl", "1", "`logicl` is no setting"),
         ("mlc.copyback_us", "5", "`mlc.copyback_us`: copyback_us = 5.0 is not a time from read_us = 55.5"),
         ("mlc.endurance", "many", "`mlc.endurance`: invalid type"),
-        ("mlc.spare", "much", "`mlc.spare`: `much%` is not a share"),
+        ("mlc.spare", "-0.1", "`mlc.spare`: `-0.1` is not a share"),
+        ("mlc.spare", "much", "`mlc.spare`: `much` is not a share"),
         ("seed", "-1", "`seed`: `-1` is not a whole number from 0"),
     ] {
         let shown = device.set(key, value).unwrap_err().to_string();

@@ -109,8 +109,11 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
     /// The writes of the request have ended. Most regions ignore it.
     fn end<M: Media>(&mut self, _media: &mut M) {}
 
-    /// Collects in idle time, with about `budget_pages` page copies. Returns the number of pages copied.
-    fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32;
+    /// Collects in idle time, with about `budget_pages` page copies. Returns the number of pages copied. Some regions
+    /// never do.
+    fn idle<M: Media>(&mut self, _media: &mut M, _budget_pages: u32) -> u32 {
+        0
+    }
 
     /// Prefetches a logical page's map entry into the processor's cache.
     #[inline]

@@ -281,10 +281,6 @@ impl<M: Media> Scheme<M> for MixedFtl {
         self.prefetch_held(self.tiers.units().page_of(near.sector).0 / self.block_units);
     }
 
-    fn idle(&mut self, media: &mut M, budget_pages: u32) {
-        self.tiers.slow.idle(media, budget_pages);
-    }
-
     fn metrics(&self, metrics: &mut Metrics) {
         let counts = &self.counts;
         let pages = counts.evicted_blocks * u64::from(self.tiers.fast.slots().pages_per_block());

@@ -405,10 +405,6 @@ impl<M: Media> Scheme<M> for Combo {
         self.tiers.prefetch(far, near);
     }
 
-    fn idle(&mut self, media: &mut M, budget_pages: u32) {
-        self.tiers.slow.idle(media, budget_pages);
-    }
-
     fn metrics(&self, metrics: &mut Metrics) {
         let Self { counts, chances, detection, period, .. } = self;
         if let Some(kib) = self.threshold.kib() {

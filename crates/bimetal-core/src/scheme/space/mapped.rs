@@ -122,10 +122,6 @@ impl Space for MappedSpace {
         either!(self, space => space.write(media, logical, parts, cause));
     }
 
-    fn idle<M: Media>(&mut self, media: &mut M, budget_pages: u32) -> u32 {
-        either!(self, space => space.idle(media, budget_pages))
-    }
-
     #[inline]
     fn prefetch_page(&self, logical: u32) {
         either!(self, space => space.prefetch_page(logical));
