@@ -5,7 +5,8 @@
 //!
 //! Trap: FlashSim's files look the same but have sizes in 4-KiB **pages**, while addresses are in 512-byte blocks. The
 //! formats differ in the number of requests that continue others: thousands with the right unit, and almost none with
-//! the wrong one. If that is inconclusive, sizes are read as blocks, with a warning if they may be pages.
+//! the wrong one. A stride of eight requests is no such sign: sizes that are nearly all multiples of eight are blocks.
+//! If that is inconclusive, sizes are read as blocks, with a warning if they may be pages.
 
 use super::collect::Row;
 use super::columns::{self, Continued, Reading};
@@ -102,7 +103,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
     let is_small = requests >= 100 && (trace.read_bytes + trace.write_bytes) / requests < SMALL_MEAN_BYTES;
     let continued = Continued::of(trace.requests.iter().map(|request| (request.sector, request.sectors.into())));
     if is_small || requests >= 100 && continued.may_be_pages() {
-        let Continued { blocks, pages } = continued;
+        let Continued { blocks, pages, .. } = continued;
         trace.warnings.push(format!(
             "sizes are taken as 512-byte blocks ({blocks} requests continue an earlier one), and may be FlashSim's 4-KiB pages \
              ({pages} do): if they are, use `--format flashsim`"
@@ -117,7 +118,7 @@ fn decode_flashsim(input: &Input<'_>) -> Result<Trace, TraceError> {
     if input.options.format.is_none() {
         let blocks_of_page = (PAGE_BYTES / SECTOR_BYTES) as u32;
         let requests = trace.requests.iter().map(|request| (request.sector, (request.sectors / blocks_of_page).into()));
-        let Continued { blocks, pages } = Continued::of(requests);
+        let Continued { blocks, pages, .. } = Continued::of(requests);
         trace.warnings.push(format!(
             "sizes are taken as FlashSim's 4-KiB pages ({pages} requests continue an earlier one), not as DiskSim's 512-byte \
              blocks ({blocks} would): if they are blocks, use `--format disksim`"
