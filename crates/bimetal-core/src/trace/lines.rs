@@ -9,7 +9,7 @@ use super::input::BUFFER_BYTES;
 use super::{Input, TimeUnit};
 use crate::request::{Op, SECTOR_BYTES};
 
-/// The non-empty lines of a text, trimmed and numbered from 1. Blank lines and `#` comments are skipped.
+/// The non-empty lines of a text, [trimmed] and numbered from 1. Blank lines and `#` comments are skipped.
 pub(super) struct Lines<'a> {
     rest: &'a [u8],
     number: u64,
@@ -34,13 +34,21 @@ impl<'a> Iterator for Lines<'a> {
             };
             self.rest = rest;
             self.number += 1;
-            let line = line.trim_ascii();
-            if !line.is_empty() && line[0] != b'#' {
+            let line = trimmed(line);
+            if !matches!(line.trim_ascii_start(), [] | [b'#', ..]) {
                 return Some((self.number, line));
             }
         }
         None
     }
+}
+
+/// A line without the blanks around it, but with tabs at its start: the first field of a table may be empty.
+#[inline]
+fn trimmed(line: &[u8]) -> &[u8] {
+    let line = line.trim_ascii_end();
+    let start = line.iter().position(|byte| *byte == b'\t' || !byte.is_ascii_whitespace());
+    &line[start.unwrap_or(line.len())..]
 }
 
 /// The fields of a line, from left to right.
@@ -57,10 +65,10 @@ impl<'a> Fields<'a> {
         Self { rest: Some(line), commas: true }
     }
 
-    /// Fields separated by runs of blanks. The line must be trimmed.
+    /// Fields separated by runs of blanks. The line must not end with blanks.
     #[inline]
     pub fn blanks(line: &'a [u8]) -> Self {
-        Self { rest: Some(line).filter(|line| !line.is_empty()), commas: false }
+        Self { rest: Some(line.trim_ascii_start()).filter(|line| !line.is_empty()), commas: false }
     }
 
     /// The next field, or `None` after the last.
@@ -344,8 +352,8 @@ impl<R: Read> Pieces<R> {
     }
 }
 
-/// Decodes a file with one record on each line. `row` parses a line and returns `None` for a valid line without a
-/// request.
+/// Decodes a file with one record on each line. `row` parses a line, which may begin with tabs but has no other blanks
+/// around it, and returns `None` for a valid line without a request.
 #[inline]
 pub fn decode<'a>(
     input: &Input<'a>,
@@ -399,7 +407,7 @@ fn until(
 
 /// Whether a line is the header: the same comma-separated names, in any case.
 pub(super) fn is_header(line: &[u8], header: &str) -> bool {
-    if header.is_empty() || !line[0].is_ascii_alphabetic() {
+    if header.is_empty() || !line.trim_ascii_start().first().is_some_and(u8::is_ascii_alphabetic) {
         return false;
     }
     let (mut found, mut names) = (Fields::commas(line), Fields::commas(header.as_bytes()));

@@ -34,11 +34,14 @@ const COLUMNS_MIN: usize = 3;
 
 /// The delimiter of a line; blanks if it contains no other.
 fn delimiter(line: &[u8]) -> u8 {
+    let line = line.trim_ascii_start();
     [b'\t', b';', b',', b'|'].into_iter().find(|delimiter| line.contains(delimiter)).unwrap_or(b' ')
 }
 
 /// The fields of a line, without surrounding blanks and quotes.
 fn fields(line: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
+    // The first of fields between tabs may be empty.
+    let line = if delimiter == b'\t' { line } else { line.trim_ascii_start() };
     // Several blanks count as one delimiter.
     let is_field = move |field: &&[u8]| delimiter != b' ' || !field.is_empty();
     line.split(move |&byte| byte == delimiter).filter(is_field).map(|field| {
@@ -125,7 +128,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
         }
         let row = mapping.row(|&column| found.get(column).copied().flatten())?;
         // A delimiter within a field shifts those after it, and so does a missing field between blanks. At the end of a
-        // line fields may be missing: the line is trimmed.
+        // line fields may be missing: the line is trimmed there.
         let is_shifted = |expected| count > expected || delimiter == b' ' && count < expected;
         if expected.is_some_and(is_shifted) {
             let what = "the line has not as many fields as the header";
@@ -253,6 +256,21 @@ mod tests {
             let error = read(&format!("{header}\n{rest}\n{shifted}\n"), "").unwrap_err();
             assert_eq!((error.kind(), error.place()), (ErrorKind::FieldCount, Place::Line(3)), "{error}");
         }
+    }
+
+    #[test]
+    fn a_first_field_may_be_empty() {
+        for delimiter in [",", "\t"] {
+            // As pandas writes a frame with its index.
+            let indexed = ",time_ms,op,offset,size\n0,0,w,0,512\n1,1,r,4096,512\n".replace(',', delimiter);
+            assert_eq!(read(&indexed, "").unwrap().requests[1].sector, 8);
+            let named =
+                "comm,time_us,offset,size,op,error\ndd,0,0,512,0,0\n,10,8192,4096,1,0\n".replace(',', delimiter);
+            let trace = read(&named, "time=time_us:us,op=op:0=read,offset=offset,size=size").unwrap();
+            assert_eq!((trace.writes, trace.requests[1].sector, trace.duration_ns()), (1, 16, 10_000));
+        }
+        let blanks = read("\t 0 1 2048 4096\n \t 4 1 4096 512\n", "time:us,op:1=read,offset,size").unwrap();
+        assert_eq!((blanks.reads, blanks.requests[1].sector), (2, 8));
     }
 
     #[test]
