@@ -105,6 +105,11 @@ fn is_summary(line: &[u8]) -> bool {
     line.starts_with(b"CPU") || line.starts_with(b"Total (")
 }
 
+/// Whether a line begins like a record, as no line of the summary does.
+fn is_record(line: &[u8]) -> bool {
+    Fields::blanks(line).optional().is_some_and(|first| device(first).is_ok())
+}
+
 /// Whether blkparse says with this line which files it reads: before the records, on the same output.
 fn is_notice(line: &[u8]) -> bool {
     line.starts_with(b"Input file ") && line.ends_with(b" added")
@@ -131,7 +136,7 @@ fn decode(input: &Input<'_>) -> Result<Trace, TraceError> {
             Ok(Some((action, row))) => steps.push(action, || Ok(row)),
             Ok(None) => Ok(()),
             // A line of the summary. Another recording may follow it.
-            Err(_) if is_over => Ok(()),
+            Err(_) if is_over && !is_record(line) => Ok(()),
             Err(fault) => Err(fault),
         }
     })?;
@@ -200,6 +205,13 @@ mod tests {
         let again = "8,0 3 9 1.0 697 Q W 8 + 8 [x]\n";
         let trace = decode_any("t", [text, TEXT, again].concat().as_bytes(), &Options::default()).unwrap();
         assert_eq!((trace.format, trace.requests.len(), trace.duration_ns()), ("blkparse", 3, 1_000_000_000));
+    }
+
+    #[test]
+    fn a_summary_hides_no_fault_of_a_later_record() {
+        let text = TEXT.to_owned() + "8,0 3 9 1.0 697 Q W 8 + -8 [x]\n";
+        let error = decode_any("t", text.as_bytes(), &Options::default()).unwrap_err();
+        assert!(error.to_string().starts_with("t: line 12: field `sectors` is negative"), "{error}");
     }
 
     #[test]
