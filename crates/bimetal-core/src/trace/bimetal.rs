@@ -319,7 +319,7 @@ impl Gathered<'_> {
         for (record, index) in block.iter().zip(start as u64..) {
             let (arrival_ns, sector, sectors, op) = fields(record);
             let end = sector.saturating_add(u64::from(sectors));
-            let device_end = ends[ends.partition_point(|&end| end <= sector).min(ends.len() - 1)];
+            let device_end = ends.get(ends.partition_point(|&end| end <= sector)).or(ends.last()).copied().unwrap_or(0);
             let (field, what, value) = match () {
                 () if op & 0xff > 2 => ("op", "is not 0, 1 or 2", u64::from(op & 0xff)),
                 () if op >> self.record_bits > 0 => ("op", "is followed by bytes that are not zero", u64::from(op)),

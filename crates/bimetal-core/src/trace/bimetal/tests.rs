@@ -83,6 +83,8 @@ fn every_unsound_field_is_an_error() {
             assert!(matches!(error.place(), Place::Record { .. }), "{error}");
         }
     }
+    let no_device = encoded(encode_bimetal, &Trace { devices: vec![], ..sample() }).unwrap();
+    assert_eq!(decode_any("t", &no_device, &Options::default()).unwrap_err().field(), "sector");
     let empty =
         Trace { requests: vec![], devices: vec![], reads: 0, writes: 0, read_bytes: 0, write_bytes: 0, ..sample() };
     assert_eq!(
