@@ -12,7 +12,7 @@
 //!    went to new pages.
 //! 3. Otherwise, whether it begins at a new page, which was never touched. This depends on its kind and on the number
 //!    of previous requests of its kind, by doublings, because new pages become rarer.
-//! 4. A new page is next to touched ones, or in a touched extent of 1 MiB, or far from others. Of the last group, 256
+//! 4. A new page is next to touched ones, or in a touched extent of 64 KiB, or far from others. Of the last group, 256
 //!    places of the trace are kept, and others lie between them.
 //! 5. Otherwise it begins at a page of the stack. The position (four bins for each doubling) again depends on the
 //!    number of previous requests, because the stack grows. Further properties are drawn along with the position:
