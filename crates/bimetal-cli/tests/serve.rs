@@ -142,6 +142,20 @@ fn nobody_keeps_it_from_stopping() {
     assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
 }
 
+/// The modelled device has minutes of work for a write that the store has completed.
+#[test]
+fn a_stop_does_not_wait_for_the_modelled_device() {
+    let bench = Bench::new();
+    store(&bench, "64MiB");
+    let mut served = Served::of(&bench, "--pace 1000");
+    let mut client = client(&served.socket()).unwrap();
+    client.write_all(&[&request(WRITE, 0, 1 << 20)[..], &vec![1; 1 << 20]].concat()).unwrap();
+    thread::sleep(Duration::from_millis(500));
+    let (status, took) = served.stop("TERM");
+    assert!(status.success() && took < Duration::from_secs(2), "{status} {took:?}");
+    assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
+}
+
 /// A command is told to stop with the server, which is not a failure.
 #[test]
 fn the_command_ends_with_the_server() {

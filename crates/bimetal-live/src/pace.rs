@@ -11,10 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::block_device::{BlockDevice, Extent, IoError};
+use crate::nbd::Stop;
 use crate::store::Store;
 
 /// Time by which a thread oversleeps on a machine that is not overloaded.
 const OVERSLEPT: Duration = Duration::from_micros(80);
+/// Longest time for which a thread sleeps before it looks for the stop of the service.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 thread_local! {
     /// Time at which the answers of this thread are due.
@@ -25,15 +28,17 @@ thread_local! {
 pub struct Paced {
     store: Arc<Store>,
     factor: f64,
+    stop: Stop,
     start: Instant,
     start_ns: u64,
 }
 
 impl Paced {
-    /// A store that takes `factor` times as long as the modelled device.
-    pub fn new(store: Arc<Store>, factor: f64) -> Self {
+    /// A store that takes `factor` times as long as the modelled device, until `stop`: a stop does not wait for the
+    /// modelled device, which may be behind by any time.
+    pub fn new(store: Arc<Store>, factor: f64, stop: Stop) -> Self {
         let start_ns = store.modelled_ns();
-        Self { store, factor, start: Instant::now(), start_ns }
+        Self { store, factor, stop, start: Instant::now(), start_ns }
     }
 
     /// Current time of the modelled device.
@@ -95,9 +100,13 @@ impl BlockDevice for Paced {
 
     fn settle(&self) {
         let Some(due) = DUE.take() else { return };
-        thread::sleep(due.saturating_duration_since(Instant::now()).saturating_sub(OVERSLEPT));
-        while Instant::now() < due {
-            std::hint::spin_loop();
+        while !self.stop.wanted() {
+            let left = due.saturating_duration_since(Instant::now());
+            match left.saturating_sub(OVERSLEPT) {
+                Duration::ZERO if left.is_zero() => return,
+                Duration::ZERO => std::hint::spin_loop(),
+                sleep => thread::sleep(sleep.min(LOOK_PAUSE)),
+            }
         }
     }
 }

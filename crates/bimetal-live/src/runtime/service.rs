@@ -119,7 +119,9 @@ impl Service {
             + usize::from(settings.vhost_user.is_some()) * vhost_user::OPEN_FILES;
         warnings.extend(limit_connections(&mut options, open_files)?);
         let sources = sources();
-        let device = for_clients(&store, pace, Arc::clone(&backups), meter);
+        let stop = Stop::new()?;
+        let paced = pace.map(|factor| (factor, stop.0.clone()));
+        let device = for_clients(&store, paced, Arc::clone(&backups), meter);
         // Before the sockets, so that a client that can connect finds the file and the disk, too.
         let mount = settings.fuse.map(|file| Mount::new(&file, Arc::clone(&device))).transpose()?;
         let disk = settings.ublk.map(|number| Disk::attach(number, Arc::clone(&device), pace.is_some())).transpose()?;
@@ -134,7 +136,6 @@ impl Service {
         let (server, folder) = socket::listen(directory, listen, offered, options)?;
         let server = server.counted_by(Arc::clone(&tally));
         let uri = socket::uri(&server.address(), &export, encrypted)?;
-        let stop = Stop::new()?;
         Ok(Self {
             store,
             mount,
@@ -250,15 +251,16 @@ impl Service {
     }
 }
 
-/// The store for clients: at the pace of the modelled device if `pace` is set, with backups during use, and measured.
+/// The store for clients: at the pace of the modelled device if `pace` is set, until it is to stop; with backups during
+/// use, and measured.
 fn for_clients(
     store: &Arc<Store>,
-    pace: Option<f64>,
+    pace: Option<(f64, Stop)>,
     backups: Arc<Backups>,
     meter: Arc<Meter>,
 ) -> Arc<dyn BlockDevice> {
     let paced: Arc<dyn BlockDevice> = match pace {
-        Some(factor) => Arc::new(Paced::new(Arc::clone(store), factor)),
+        Some((factor, stop)) => Arc::new(Paced::new(Arc::clone(store), factor, stop)),
         None => Arc::<Store>::clone(store),
     };
     Arc::new(Measured::new(Arc::new(BackedUp::new(paced, backups)), meter))
