@@ -163,6 +163,12 @@ enum Ended {
     Stopped,
 }
 
+/// Announces the end of the stream. A client that has not read its replies may not let it pass.
+fn end(client: &Client, transport: &mut Transport) {
+    client.set_doing(Doing::Sending);
+    transport.close();
+}
+
 impl Session<'_> {
     /// A place for a new client, if one is free or another client can be replaced.
     fn admit<'c>(&self, clients: &'c Clients, client: &Arc<Client>) -> Option<Place<'c>> {
@@ -238,7 +244,7 @@ impl Session<'_> {
                 Next::Send => {}
                 Next::Room { bytes } => self.make_room(client, &mut buffers, bytes)?,
                 Next::Receive { .. } if self.stop.wanted() => {
-                    transport.close();
+                    end(client, &mut transport);
                     return Ok(Ended::Stopped);
                 }
                 Next::Receive { message_bytes } => {
@@ -264,7 +270,7 @@ impl Session<'_> {
                     connection.tls_established();
                 }
                 Next::Close(close) => {
-                    transport.close();
+                    end(client, &mut transport);
                     return Ok(Ended::Closed(close));
                 }
             }

@@ -2,13 +2,20 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bimetal_live::MemoryDevice;
 use bimetal_live::nbd::proto::*;
 use bimetal_live::nbd::{Export, Options, TlsError, TlsServer};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::client::*;
 use crate::programs::Program;
@@ -30,11 +37,15 @@ fn make_certificates(folder: &Path) {
 }
 
 fn server(certificates: &Path, clients_prove: bool, family: &str) -> Running {
+    server_with(certificates, clients_prove, family, Options::default())
+}
+
+fn server_with(certificates: &Path, clients_prove: bool, family: &str, options: Options) -> Running {
     let root = certificates.join("ca-cert.pem");
     let roots = clients_prove.then_some(&*root);
     let (certificate, key) = (certificates.join("server-cert.pem"), certificates.join("server-key.pem"));
     let tls = TlsServer::from_files(&certificate, &key, roots).unwrap();
-    let options = Options { tls: Some(tls), ..Options::default() };
+    let options = Options { tls: Some(tls), ..options };
     Running::with(Arc::new(MemoryDevice::new(1 << 15)), Export::default(), options, family)
 }
 
@@ -91,6 +102,47 @@ fn what_is_sent_before_tls_has_started_ends_the_connection() {
     client.write_all(&option(NBD_OPT_GO, &info(b"", &[]))).unwrap();
     let sent = rest(&mut client);
     assert!(sent.first().is_none_or(|&kind| kind == 21), "an alert of TLS at most: {sent:?}");
+}
+
+/// A client that has negotiated.
+fn client(running: &Running, certificates: &Path) -> StreamOwned<ClientConnection, UnixStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(certificates.join("ca-cert.pem")).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+    let connection = ClientConnection::new(Arc::new(config.with_no_client_auth()), "localhost".try_into().unwrap());
+    let mut socket = running.connect();
+    socket.write_all(&[client_flags(), option(NBD_OPT_STARTTLS, &[])].concat()).unwrap();
+    receive(&mut socket, 18 + 20);
+    let mut client = StreamOwned::new(connection.unwrap(), socket);
+    client.write_all(&option(NBD_OPT_GO, &info(b"", &[]))).unwrap();
+    receive(&mut client, 20 + 12 + 20);
+    client
+}
+
+/// Replies of many lengths: some fill the system's buffer and leave no room for the end of TLS.
+#[test]
+fn the_end_of_tls_does_not_wait_for_a_client_that_reads_nothing() {
+    let certificates = tempfile::tempdir().unwrap();
+    make_certificates(certificates.path());
+    let options = Options { connections: 128, stall: Duration::from_millis(500), ..Options::default() };
+    let running = server_with(certificates.path(), false, "unix", options);
+    let leave = |kib: u32| {
+        let mut client = client(&running, certificates.path());
+        let requests = [request(0, NBD_CMD_READ, 5, 0, kib << 10), request(0, NBD_CMD_DISC, 6, 0, 0)];
+        client.write_all(&requests.concat()).unwrap();
+        (kib, client.sock)
+    };
+    let mut left: Vec<_> = (128..384).step_by(4).map(leave).collect();
+    let start = Instant::now();
+    while !left.is_empty() {
+        // A closed connection takes nothing.
+        left.retain_mut(|(_, socket)| socket.write_all(&[0]).is_ok());
+        let lengths = left.iter().map(|(kib, _)| kib).collect::<Vec<_>>();
+        assert!(start.elapsed() < Duration::from_secs(20), "{lengths:?}");
+        // Rarely: nobody reads these bytes, and a full buffer would block this thread.
+        thread::sleep(Duration::from_millis(200));
+    }
 }
 
 #[test]
