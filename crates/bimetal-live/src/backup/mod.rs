@@ -99,7 +99,8 @@ impl Backup {
         let mut chunks = self.lock();
         chunks.underway.retain(|&other| other != chunk);
         match copied {
-            Ok(()) => chunks.is_copied[chunk] = true,
+            // Once the backup is over, the sink gets no chunk. The backup must not look complete before its failure is known.
+            Ok(()) => chunks.is_copied[chunk] = !chunks.is_over,
             Err(error) => {
                 chunks.is_over = true;
                 chunks.failure.get_or_insert(error);
@@ -455,6 +456,26 @@ mod tests {
         });
         assert_eq!(tries.load(Ordering::Relaxed), 1);
         drop(running);
+    }
+
+    /// A thread waits for the sink while that fails for another one, which has not recorded the failure yet.
+    #[test]
+    fn a_chunk_that_the_sink_did_not_get_is_not_copied() {
+        let (memory, _) = device();
+        memory.write(0, &[1; 512], false).unwrap();
+        let image = Image::new(u64::MAX);
+        let backup = Backup::new(memory, Box::new(image.clone()));
+        thread::scope(|scope| {
+            let sink = backup.sink.lock().unwrap();
+            let copying = scope.spawn(|| backup.copy(0));
+            while backup.lock().underway.is_empty() {
+                thread::yield_now();
+            }
+            backup.lock().is_over = true;
+            drop(sink);
+            copying.join().unwrap();
+        });
+        assert_eq!((image.0.lock().unwrap().times[0], backup.lock().is_copied[0]), (0, false));
     }
 
     /// Says when it is asked to take data, and waits until it is interrupted.
