@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::listen::Listener;
 
-/// Time to wait for other threads to close files when too many are open.
+/// Time to wait for other threads to close files when too many are open, or for a rule that refuses a client.
 const EXHAUSTED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Stops a server, from any thread.
@@ -84,9 +84,8 @@ pub(crate) fn next_arrival(
             Err(error) => error,
         };
         match Errno::from_io_error(&error) {
-            // The client has gone already.
-            Some(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED | Errno::INVAL | Errno::CONNRESET) => {}
-            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+            Some(errno) if is_of_client(errno) => {}
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::PERM) => {
                 tracing::warn!(%error, "a client has to wait");
                 match poll(&mut [PollFd::new(woken, PollFlags::IN)], Some(&EXHAUSTED)) {
                     Err(Errno::INTR) => {}
@@ -98,7 +97,35 @@ pub(crate) fn next_arrival(
     }
 }
 
+/// Whether `accept` returns this error for one client: it has gone already, or its network has failed (accept(2)). Other
+/// clients are served.
+fn is_of_client(errno: Errno) -> bool {
+    let has_gone = [Errno::AGAIN, Errno::INTR, Errno::CONNABORTED, Errno::INVAL, Errno::CONNRESET];
+    let network = [
+        Errno::NETDOWN,
+        Errno::PROTO,
+        Errno::NOPROTOOPT,
+        Errno::HOSTDOWN,
+        Errno::NONET,
+        Errno::HOSTUNREACH,
+        Errno::OPNOTSUPP,
+        Errno::NETUNREACH,
+    ];
+    has_gone.contains(&errno) || network.contains(&errno)
+}
+
 /// Converts a duration for `poll`, capped at 2^31 seconds.
 fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs().min(i32::MAX as u64) as i64, tv_nsec: time.subsec_nanos().into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_of_one_client_does_not_end_the_server() {
+        assert!([Errno::CONNABORTED, Errno::PROTO, Errno::HOSTUNREACH].into_iter().all(is_of_client));
+        assert!(![Errno::BADF, Errno::NOTSOCK, Errno::FAULT].into_iter().any(is_of_client));
+    }
 }

@@ -97,7 +97,9 @@ impl Server {
                     Ok(Arrival::Client(socket, address)) => Arc::new(Client::new(socket, address)),
                     Ok(Arrival::Time) => continue,
                     Ok(Arrival::Stop) => break Ok(()),
-                    Err(error) => break Err(error),
+                    Err(error) => {
+                        break Err(io::Error::new(error.kind(), format!("no more clients can be accepted: {error}")));
+                    }
                 };
                 let Some(place) = session.admit(&clients, &client) else { continue };
                 number += 1;
