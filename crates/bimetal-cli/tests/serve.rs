@@ -207,6 +207,24 @@ fn a_signal_that_comes_twice_at_once_is_one() {
     assert_eq!(bench.json(&["stat", "s"])["smart"]["unsafe_shutdowns"], 0);
 }
 
+/// Monitoring connects and leaves, and clients are killed.
+#[test]
+fn a_client_that_leaves_is_no_warning() {
+    let bench = Bench::new();
+    store(&bench, "16MiB");
+    let mut served = Served::of(&bench, "");
+    for _ in 0..4 {
+        drop(UnixStream::connect(served.socket()).unwrap());
+        let mut leaves = client(&served.socket()).unwrap();
+        leaves.write_all(&request(READ, 0, 8 << 20)).unwrap();
+        drop(leaves);
+    }
+    assert!(answered(&mut client(&served.socket()).unwrap(), &request(READ, 0, 512), 512));
+    assert!(served.stop("TERM").0.success());
+    let errors = served.errors();
+    assert!(!errors.contains("WARN"), "{errors}");
+}
+
 #[test]
 fn a_slow_reader_of_figures_keeps_nobody_waiting() {
     let bench = Bench::new();

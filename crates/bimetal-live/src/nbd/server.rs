@@ -210,6 +210,10 @@ impl Session<'_> {
             }
             Ok(Ended::Gone) => tracing::info!(client = name, seconds, requests, "gone"),
             Ok(Ended::Stopped) => tracing::info!(client = name, seconds, requests, "dismissed"),
+            // It closed the socket before it had taken everything, like a probe of the port.
+            Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                tracing::info!(client = name, seconds, requests, %error, "gone");
+            }
             Err(error) => {
                 if error.kind() == io::ErrorKind::TimedOut {
                     self.tally.drop_one();
