@@ -180,11 +180,15 @@ impl Served {
     }
 
     fn over(server: UnixStream, silence: Duration) -> io::Result<Self> {
-        let mut server = Awaited::new(server, silence)?;
-        server.write_all(DESCRIBE)?;
-        let mut server = BufReader::with_capacity(256 << 10, server);
+        let mut server = BufReader::with_capacity(256 << 10, Awaited::new(server, silence)?);
         let mut head = [0; HEAD_BYTES];
-        server.read_exact(&mut head)?;
+        let asked = server.get_mut().write_all(DESCRIBE).and_then(|()| server.read_exact(&mut head));
+        asked.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                io::Error::other("it is stopping, or other backups are being prepared; try again when they have ended")
+            }
+            _ => error,
+        })?;
         let [magic, version] = [0, 4].map(|at| u32_at(&head, at));
         if (magic, version) != (MAGIC, VERSION) {
             return Err(io::Error::other("the server is of another version; stop it and copy the store then"));
@@ -404,6 +408,14 @@ mod tests {
         server.write_all(&head).unwrap();
         let error = runs(&mut Served::over(client, silence).unwrap()).unwrap_err();
         assert!(error.to_string().contains("stopped or hung"), "{error}");
+    }
+
+    #[test]
+    fn a_client_that_gets_no_place_learns_why() {
+        let (server, client) = UnixStream::pair().unwrap();
+        drop(server);
+        let error = Served::over(client, SILENCE).map(drop).unwrap_err();
+        assert!(error.to_string().contains("other backups are being prepared"), "{error}");
     }
 
     #[test]
