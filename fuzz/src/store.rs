@@ -100,7 +100,7 @@ impl Expected<'_> {
             }
             Asked::Rescue => self.rescue(files),
             Asked::Dump => {
-                let dumped = dump(files, DumpOptions { journal: true, pages: true }, &mut |_| ());
+                let dumped = dump(files, DumpOptions { journal: true, pages: true }, &mut |_| Ok(()));
                 assert!(self.edits > 0 || dumped.is_ok(), "{dumped:?}");
             }
         }

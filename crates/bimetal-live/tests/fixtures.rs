@@ -169,7 +169,11 @@ fn fault(storage: &Arc<CrashStorage>, left: Left, content: &[u8]) -> Option<Stri
 
 fn version(storage: &CrashStorage) -> String {
     let mut text = String::new();
-    dump(storage, DumpOptions::default(), &mut |lines| text += lines).unwrap();
+    dump(storage, DumpOptions::default(), &mut |lines| {
+        text += lines;
+        Ok(())
+    })
+    .unwrap();
     text.split("scheme version ").nth(1).unwrap().lines().next().unwrap().to_owned()
 }
 

@@ -466,10 +466,21 @@ fn a_dump_shows_what_is_there() {
     let store = open(&storage, OpenOptions::default());
     store.write(3, &[1; 1024], true).unwrap();
     let mut text = String::new();
-    dump(storage.as_ref(), DumpOptions { journal: true, pages: true }, &mut |lines| text += lines).unwrap();
+    dump(storage.as_ref(), DumpOptions { journal: true, pages: true }, &mut |lines| {
+        text += lines;
+        Ok(())
+    })
+    .unwrap();
     for expected in
         ["generation 4", "batch 1 at byte 4096", "event 1: Request { op: Write, sector: 3", "sectors - - - 3 4 -"]
     {
         assert!(text.contains(expected), "{expected} is not in\n{text}");
     }
+    // Once the lines go nowhere, no more of the store is read.
+    let mut shown = 0;
+    let ended = dump(storage.as_ref(), DumpOptions { journal: true, pages: true }, &mut |_| {
+        shown += 1;
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    });
+    assert!(ended.is_err() && shown == 1);
 }

@@ -8,14 +8,17 @@ use crate::args::DumpArgs;
 use crate::failure::Failure;
 
 pub fn run(args: &DumpArgs) -> Result<(), Failure> {
-    let mut written: io::Result<()> = Ok(());
+    let mut unwritten = None;
     let mut stdout = io::BufWriter::new(io::stdout().lock());
     let options = DumpOptions { journal: true, pages: args.pages };
     let dumped = dump(&Directory::new(&args.store), options, &mut |text| {
-        if written.is_ok() {
-            written = stdout.write_all(text.as_bytes());
-        }
+        stdout.write_all(text.as_bytes()).map_err(|error| {
+            let kind = error.kind();
+            unwritten = Some(error);
+            kind.into()
+        })
     });
-    written.and_then(|()| stdout.flush())?;
+    // Nothing more is read for a reader that has gone.
+    unwritten.map_or_else(|| stdout.flush(), Err)?;
     dumped.map_err(|error| Failure::store(&args.store, error))
 }

@@ -2,6 +2,7 @@
 //! used.
 
 use std::fmt::Write;
+use std::io;
 
 use super::backing::{Access, Storage};
 use super::bytes::Buffer;
@@ -22,22 +23,29 @@ pub struct DumpOptions {
     pub pages: bool,
 }
 
+/// Shows some lines.
+type Show<'a> = &'a mut dyn FnMut(&str) -> io::Result<()>;
+
+/// The name of what `show` writes to, in errors.
+const OUTPUT: &str = "the output";
+
 /// Passes the text to `show`, a few lines at a time.
 ///
 /// # Errors
-/// The files cannot be read.
-pub fn dump(storage: &dyn Storage, options: DumpOptions, show: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
+/// Errors of `show`, or the files cannot be read.
+pub fn dump(storage: &dyn Storage, options: DumpOptions, show: Show<'_>) -> Result<(), StoreError> {
     let file = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
     let copies = Superblock::read_copies(file.as_ref()).in_file(SUPERBLOCK)?;
     for (copy, number) in copies.iter().zip(0..) {
         show(&match copy {
             Ok(superblock) => describe(superblock, number),
             Err(error) => format!("superblock copy {number}: {error:?}\n"),
-        });
+        })
+        .in_file(OUTPUT)?;
     }
     let superblock = Superblock::read(file.as_ref())?;
     let Some(contents) = &superblock.contents else { return Err(StoreError::Unfinished) };
-    show(&format!("\n{}\n", toml::to_string(contents).unwrap_or_default()));
+    show(&format!("\n{}\n", toml::to_string(contents).unwrap_or_default())).in_file(OUTPUT)?;
     if options.journal {
         dump_journal(storage, &superblock, contents.device.logical.0 / 512, show)?;
     }
@@ -67,7 +75,7 @@ fn dump_journal(
     storage: &dyn Storage,
     superblock: &Superblock,
     sectors: u64,
-    show: &mut dyn FnMut(&str),
+    show: Show<'_>,
 ) -> Result<(), StoreError> {
     let file = storage.open(JOURNAL, Access::Read, false).in_file(JOURNAL)?;
     let seal = storage.open(SUPERBLOCK, Access::Read, false).in_file(SUPERBLOCK)?;
@@ -86,32 +94,24 @@ fn dump_journal(
                         None => writeln!(text, "  event {number}: {event:02x?}, which cannot be").ok(),
                     };
                 }
-                show(&text);
+                show(&text).in_file(OUTPUT)?;
             }
             Ok(None) => {
-                show(&format!("the journal ends at byte {}\n", journal.offset()));
-                return Ok(());
+                return show(&format!("the journal ends at byte {}\n", journal.offset())).in_file(OUTPUT);
             }
             Err(source) => return Err(StoreError::Journal { file: JOURNAL.into(), source }),
         }
     }
 }
 
-fn dump_region(
-    storage: &dyn Storage,
-    file: &str,
-    seed: u32,
-    pages: bool,
-    show: &mut dyn FnMut(&str),
-) -> Result<(), StoreError> {
+fn dump_region(storage: &dyn Storage, file: &str, seed: u32, pages: bool, show: Show<'_>) -> Result<(), StoreError> {
     let backing = storage.open(file, Access::Read, false).in_file(file)?;
     let Some(Label { store, opening, part: part @ FileRole::Region { page_bytes, .. } }) =
         Label::read(backing.as_ref(), 0).in_file(file)?
     else {
-        show(&format!("`{file}`: no label of a region\n"));
-        return Ok(());
+        return show(&format!("`{file}`: no label of a region\n")).in_file(OUTPUT);
     };
-    show(&format!("`{file}`: store {store:016x}, opening {opening:016x}, {part:?}\n"));
+    show(&format!("`{file}`: store {store:016x}, opening {opening:016x}, {part:?}\n")).in_file(OUTPUT)?;
     let layout = Layout::new(page_bytes);
     let mut frame = Buffer::new(layout.stride());
     let (length, stride) = (backing.length().in_file(file)?, layout.stride() as u64);
@@ -126,7 +126,8 @@ fn dump_region(
             show(&format!(
                 "  slot {slot}, block {block}, page {page}, program {sequence:#x}: sectors {}\n",
                 sectors.join(" ")
-            ));
+            ))
+            .in_file(OUTPUT)?;
         }
         offset += stride;
     }
