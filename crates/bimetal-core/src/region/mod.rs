@@ -109,8 +109,8 @@ pub trait Space: std::fmt::Debug + Send + Serialize {
     /// The writes of the request have ended. Most regions ignore it.
     fn end<M: Media>(&mut self, _media: &mut M) {}
 
-    /// Collects in idle time, with about `budget_pages` page copies. Returns the number of pages copied. Some regions
-    /// never do.
+    /// Collects in idle time, with about `budget_pages` page copies. Returns the number of pages copied. By default
+    /// idle time is not used.
     fn idle<M: Media>(&mut self, _media: &mut M, _budget_pages: u32) -> u32 {
         0
     }
