@@ -38,6 +38,7 @@ _FAR = 1.5
 _EXTRAPOLATED = ", extrapolated from less than one overwrite"
 #: In a diagram of responses without a point.
 _NONE = "every device falls behind"
+_NO_TIMES = "the trace has neither reads nor writes"
 
 #: Entries of a legend below each other, which a figure of the usual height has room for.
 _ENTRIES_MAX = 20
@@ -120,6 +121,8 @@ def _responses(ax: Any, results: Sequence[Result]) -> None:
     late = [result.load.overload == "growing" for result in results]
     kept = [(place, result.response_us) for place, result in enumerate(results) if not late[place]]
     served = [(place, result.service_us) for place, result in enumerate(results) if result.service_us is not None]
+    # Trims have no responses.
+    kept, served = ([row for row in rows if row[1].count] for rows in (kept, served))
     alone = all(result.arrivals == "closed:1" for result in results)
     drawn: list[tuple[str, list[tuple[int, Responses]], str, str]] = []
     if served and not alone:
@@ -134,6 +137,8 @@ def _responses(ax: Any, results: Sequence[Result]) -> None:
         ax.plot([time.p99 / size for _, time in rows], places, line, markersize=10, label=f"{name}, 99th percentile")
     if any(time.mean > 0 for time in times):
         _logarithmic(ax.set_xscale, ax.xaxis)
+    elif not any(late):
+        ax.text(0.5, 0.5, _NO_TIMES, ha="center", transform=ax.transAxes)
     ax.set_ylim(-0.6, len(results) - 0.4)
     ax.grid(axis="x", alpha=0.3)
     ax.set_xlabel(f"{' and '.join(name for name, *_ in drawn)} ({unit})")
@@ -187,14 +192,17 @@ def over_time(of: Replay, figure: str, ax: matplotlib.axes.Axes | None) -> matpl
     is_ours, ax = ax is None, _axes(ax)
     requests = [interval.requests for interval in result.intervals]
     if figure == "response":
-        means = [interval.response_mean_us for interval in result.intervals]
-        most = [interval.response_max_us for interval in result.intervals]
-        unit, size = common_unit(TIMES, means)
-        ax.plot(requests, [value / size for value in means], marker=".", label="mean")
-        ax.plot(requests, [value / size for value in most], marker=".", label="longest")
+        # Trims alone have no responses.
+        served = [interval for interval in result.intervals if interval.response_max_us > 0]
+        unit, size = common_unit(TIMES, [interval.response_mean_us for interval in served])
+        requests = [interval.requests for interval in served]
+        ax.plot(requests, [interval.response_mean_us / size for interval in served], marker=".", label="mean")
+        ax.plot(requests, [interval.response_max_us / size for interval in served], marker=".", label="longest")
         ax.set_ylabel(f"{'service time' if result.arrivals == 'closed:1' else 'response'} ({unit})")
-        if all(value > 0 for value in means):
+        if served:
             _logarithmic(ax.set_yscale, ax.yaxis)
+        else:
+            ax.text(0.5, 0.5, _NO_TIMES, ha="center", transform=ax.transAxes)
         ax.legend()
     elif figure == "operations":
         regions = list(dict.fromkeys(row.region for interval in result.intervals for row in interval.ops))

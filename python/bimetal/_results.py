@@ -32,6 +32,8 @@ class Result(_records.Result):
         mean = "falls behind" if self.load.overload == "growing" else f"mean response {self.response_us.mean:,.4g} µs"
         if self.service_us is not None:
             mean = f"mean service time {self.service_us.mean:,.4g} µs, {mean}"
+        if not self.response_us.count:
+            mean = "neither reads nor writes"
         figures = f"{mean}, write amplification {self.write_amplification}"
         return f"<Result {self.scheme!r}, {figures}>"
 

@@ -191,6 +191,20 @@ def test_one_scheme_is_drawn_over_time(replayed: bimetal.Replay, trace: bimetal.
         bimetal.replay(trace, "chang", intervals=0).plot()
 
 
+def test_trims_alone_have_no_responses() -> None:
+    places = np.arange(500)
+    trims = bimetal.Trace.from_arrays(
+        time_ns=places * 1_000_000, op=np.full(500, 2), sector=places * 8, sectors=np.full(500, 8)
+    )
+    compared = bimetal.compare(trims, ["pagemap", "hyssd"])
+    assert "µs" not in repr(compared.results[0])
+    over_time = bimetal.replay(trims, "pagemap", intervals=5)
+    for ax in (compared.plot(), over_time.plot()):
+        assert [np.size(line.get_xdata()) for line in ax.lines if np.size(line.get_xdata())] == []
+        assert [text.get_text() for text in ax.texts] == ["the trace has neither reads nor writes"]
+    plt.close("all")
+
+
 def test_a_plot_goes_where_it_is_told(compared: bimetal.Comparison) -> None:
     _, (left, right) = plt.subplots(1, 2)
     assert compared.plot("cost", ax=left) is left
