@@ -366,12 +366,16 @@ def advice(of: Advice, response: str, words: str, ax: matplotlib.axes.Axes | Non
         mark([of.recommended], "k*", markersize=16, label="recommended")
     ax.plot([], [], "o", color="gray", label="meets all goals")
     ax.plot([], [], "o", color="gray", fillstyle="none", label="does not")
+    across, up = [*costs], [*times]
     for goal in of.goals:
         if goal.measure == response:
             ax.axhline(goal.limit / size, color="gray", linestyle="--", label=f"goal: {words}")
+            up.append(goal.limit)
         elif goal.measure == "budget" and goal.limit <= _FAR * max(costs, default=0):
             ax.axvline(goal.limit, color="gray", linestyle=":", label="goal: budget")
-    _logarithmic_where_wide(ax, costs, times)
+            across.append(goal.limit)
+    # With the goals, which may be far from every device.
+    _logarithmic_where_wide(ax, across, up)
     ax.set_xlabel("cost (USD)")
     ax.set_ylabel(f"{words} ({unit})")
     ax.set_title(f"{of.trace.name}, {of.replay.arrivals}", parse_math=False)

@@ -285,5 +285,6 @@ def test_a_diagram_has_every_device_and_the_goals(advice: bimetal.Advice, trace:
     returned = tight.plot(ax=given)
     assert "goal: budget" in [text.get_text() for text in given.get_legend().get_texts()]
     assert given.get_ylabel().startswith("mean response (")
+    assert given.get_yscale() == "log", "the goal is far above every device"
     assert returned is given
     plt.close("all")
