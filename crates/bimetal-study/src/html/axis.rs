@@ -11,6 +11,8 @@ use crate::number::plain;
 
 /// Number of ticks that fit side by side on a phone.
 const TICKS: usize = 6;
+/// If all values are below this, ticks have powers of ten.
+const SMALL: f64 = 0.001;
 
 fn axis() -> Value {
     json!({ "automargin": true, "gridcolor": GRID, "linecolor": INK, "showline": true, "zeroline": false })
@@ -29,8 +31,21 @@ pub(super) fn number_axis(described: &figure::Axis, values: &[f64], zero: bool) 
         axis["rangemode"] = json!(if zero { "tozero" } else { "normal" });
         axis["nticks"] = json!(TICKS);
         axis["separatethousands"] = json!(true);
+        axis["exponentformat"] = json!(exponents(values));
     }
+    axis["hoverformat"] = json!(under_the_mouse(values));
     axis
+}
+
+/// Form of the ticks of a linear axis: `20k`, `3M`. The prefix µ is not used, because units such as % have none.
+fn exponents(values: &[f64]) -> &'static str {
+    let most = values.iter().filter(|value| value.is_finite()).fold(0.0, |most: f64, value| most.max(value.abs()));
+    if most < SMALL { "e" } else { "SI" }
+}
+
+/// Form of a value under the mouse, without a prefix, as in the table: whole numbers in full, others with seven digits.
+fn under_the_mouse(values: &[f64]) -> &'static str {
+    if values.iter().all(|value| value.fract() == 0.0) { ",d" } else { ",.7~r" }
 }
 
 /// An axis of names. If the names are listed vertically, the first one is at the top.
@@ -88,7 +103,7 @@ fn decimal(number: f64, power: i32) -> f64 {
 fn tick_label(tick: f64) -> String {
     match tick {
         1.0..1e8 if tick.fract() == 0.0 => plain(tick),
-        0.001..1e8 => format!("{tick}"),
+        SMALL..1e8 => format!("{tick}"),
         _ => format!("{tick:e}"),
     }
 }
@@ -124,6 +139,19 @@ mod tests {
         ] {
             assert_eq!(tick_label(tick), label);
         }
+    }
+
+    #[test]
+    fn values_have_no_prefix_under_the_mouse_and_small_ones_none_on_the_axis() {
+        let forms = |axis: figure::Axis, values: &[f64]| {
+            let axis = number_axis(&axis, values, true);
+            [axis["exponentformat"].clone(), axis["hoverformat"].clone()]
+        };
+        let of_linear = |values: &[f64]| forms(figure::Axis::linear("life used (%)"), values);
+        assert_eq!(of_linear(&[235_496.0, 0.0]), [json!("SI"), json!(",d")]);
+        assert_eq!(of_linear(&[1.28e-4, f64::NAN]), [json!("e"), json!(",.7~r")]);
+        assert_eq!(of_linear(&[1.28e-4, 0.5]), [json!("SI"), json!(",.7~r")]);
+        assert_eq!(forms(figure::Axis::logarithmic("sectors"), &[187_123.0])[1], json!(",d"));
     }
 
     #[test]
