@@ -56,12 +56,17 @@ fn is_lying(plot: &Plot) -> bool {
 
 /// The label of the left axis, which is above the diagram.
 pub(super) fn upright_label(plot: &Plot) -> String {
-    label(if is_lying(plot) { &plot.x } else { &plot.y })
+    if is_lying(plot) { plot.x.label.clone() } else { label(&plot.y, plot.values()) }
 }
 
-/// The label of an axis, which says whether its scale is logarithmic: two ticks alone do not show it.
-fn label(axis: &Axis) -> String {
-    if axis.logarithmic { format!("{}, log scale", axis.label) } else { axis.label.clone() }
+/// The label of an axis, which says whether its scale is logarithmic, as two ticks alone do not show it, and whether it
+/// leaves out values of 0.
+fn label(axis: &Axis, mut values: impl Iterator<Item = f64>) -> String {
+    match (axis.logarithmic, values.any(|value| value == 0.0)) {
+        (false, _) => axis.label.clone(),
+        (true, false) => format!("{}, log scale", axis.label),
+        (true, true) => format!("{}, log scale without 0", axis.label),
+    }
 }
 
 /// The diagram and its height in pixels. Series with names in `known` look the same in all diagrams.
@@ -206,9 +211,12 @@ impl<'a> Chart<'a> {
             axis["tickangle"] = json!(if self.turns_names() { -90 } else { 0 });
             axis
         };
-        let (below, mut horizontal, vertical) =
-            if *lying { (&plot.y, values, places()) } else { (&plot.x, places(), values) };
-        let label = with_breaks(&label(below), (PHONE - self.left()) / CHARACTER);
+        let (below, mut horizontal, vertical) = if *lying {
+            (label(&plot.y, plot.values()), values, places())
+        } else {
+            (label(&plot.x, plot.numbers().map(|(x, _)| x)), places(), values)
+        };
+        let label = with_breaks(&below, (PHONE - self.left()) / CHARACTER);
         horizontal["title"] = json!({ "text": label, "font": { "size": 12 } });
         json!({
             "font": { "size": 12, "color": INK, "family": "system-ui, \"Liberation Sans\", Arial, sans-serif" },
@@ -301,6 +309,22 @@ mod tests {
         assert_eq!(drawn["data"][0]["line"]["dash"], "dot");
         assert_eq!(drawn["layout"]["yaxis"]["type"], "log");
         assert_eq!(drawn["layout"]["showlegend"], false);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_says_that_it_leaves_out_zeros() {
+        let of = |values: [f64; 2]| {
+            let points = ["a", "b"].map(str::to_owned).into_iter().zip(values).collect();
+            let plot = plot(PlotKind::Marks, vec![Series::measured_by_name("one", points)]);
+            let (drawn, _) = of_plot(&plot, &[]);
+            (upright_label(&plot), drawn["layout"]["xaxis"]["title"]["text"].clone())
+        };
+        assert_eq!(of([1.0, 2.0]), ("x".to_owned(), json!("y, log scale")));
+        assert_eq!(of([0.0, 2.0]), ("x".to_owned(), json!("y, log scale without 0")));
+        let lines = |ys: f64| {
+            upright_label(&plot(PlotKind::Lines, vec![Series::measured("line", vec![(1.0, ys), (2.0, 3.0)])]))
+        };
+        assert_eq!((lines(0.0), lines(1.0)), ("y, log scale without 0".to_owned(), "y, log scale".to_owned()));
     }
 
     #[test]

@@ -143,35 +143,33 @@ fn operations(entries: &[Entry]) -> Vec<Plot> {
     // The same causes in all diagrams, so that each cause keeps its colour.
     let causes: Vec<Cause> =
         Cause::ALL.into_iter().filter(|cause| rows().any(|row| row.cause == cause.name())).collect();
-    let stacked = |title: &str, label: &str, figure: &dyn Fn(&Entry, &OpFigures) -> Option<f64>| {
-        let of_cause = |cause: &Cause| {
-            let sum = |entry: &Entry| {
-                let figures = entry.report.ops.iter().filter_map(|row| Some((row, figure(entry, row)?)));
-                let figures: Vec<_> = figures.collect();
-                let own = figures.iter().filter(|(row, _)| row.cause == cause.name());
-                (!figures.is_empty()).then(|| own.map(|(_, figure)| figure).sum())
+    let stacked =
+        |title: &str, label: &str, of: &dyn Fn(&Entry) -> bool, figure: &dyn Fn(&Entry, &OpFigures) -> f64| {
+            let sum = |entry: &Entry, cause: Option<&Cause>| -> f64 {
+                let own = entry.report.ops.iter().filter(|row| cause.is_none_or(|cause| cause.name() == row.cause));
+                own.fold(0.0, |sum, row| sum + figure(entry, row))
             };
-            of_schemes(cause.name().replace('_', " "), entries, sum)
+            let of_cause = |cause: &Cause| {
+                of_schemes(cause.name().replace('_', " "), entries, |entry| of(entry).then(|| sum(entry, Some(cause))))
+            };
+            // A scheme without such operations has 0, unless none has any.
+            let has_any = entries.iter().any(|entry| sum(entry, None) > 0.0);
+            let series = if has_any { causes.iter().map(of_cause).collect() } else { Vec::new() };
+            Plot::by_name(title, PlotKind::StackedBars, "scheme", Axis::linear(label), series)
         };
-        Plot::by_name(
-            title,
-            PlotKind::StackedBars,
-            "scheme",
-            Axis::linear(label),
-            causes.iter().map(of_cause).collect(),
-        )
-    };
-    let counted = |holds: bool, row: &OpFigures| holds.then_some(row.count as f64);
+    let counted = |holds: bool, row: &OpFigures| if holds { row.count as f64 } else { 0.0 };
     vec![
-        stacked("Flash pages read and programmed, by cause", "page operations", &|entry, row| {
+        stacked("Flash pages read and programmed, by cause", "page operations", &|_| true, &|entry, row| {
             counted(!entry.is_disk(&row.region) && row.op != "erase", row)
         }),
-        stacked("Blocks erased, by cause", "block erases", &|entry, row| {
+        stacked("Blocks erased, by cause", "block erases", &|_| true, &|entry, row| {
             counted(!entry.is_disk(&row.region) && row.op == "erase", row)
         }),
-        stacked("Accesses to the disk, by cause", "accesses", &|entry, row| counted(entry.is_disk(&row.region), row)),
-        stacked("Time of all operations, by cause", "array, channel and disk time (s)", &|_, row| {
-            Some(row.time_us / 1e6)
+        stacked("Accesses to the disk, by cause", "accesses", &|entry| !entry.disks.is_empty(), &|entry, row| {
+            counted(entry.is_disk(&row.region), row)
+        }),
+        stacked("Time of all operations, by cause", "array, channel and disk time (s)", &|_| true, &|_, row| {
+            row.time_us / 1e6
         }),
     ]
 }
@@ -251,4 +249,29 @@ fn cumulative(wear: &WearFigures) -> Vec<(f64, f64)> {
     // Below 0 erases there is nothing.
     let first = wear.erase_counts.first().filter(|bin| bin.from > 0).map(|bin| (f64::from(bin.from - 1), 0.0));
     first.into_iter().chain(upto).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::testing::{Sketch, entries};
+
+    const A: Sketch = Sketch { scheme: "a", mean_us: 5.0, years: None, usd: 8.0, disk: false, growing: false };
+
+    #[test]
+    fn a_scheme_without_an_erase_has_a_bar_of_length_0_and_one_without_a_disk_has_none() {
+        let mut some = entries(&[A, Sketch { scheme: "b", disk: true, ..A }]);
+        some.iter_mut().for_each(|entry| entry.report.ops.retain(|row| row.op != "erase"));
+        let none = operations(&some);
+        let erase = OpFigures { op: "erase", count: 3, ..some[0].report.ops[0].clone() };
+        some[0].report.ops.push(erase);
+        let [pages, erases, accesses, _] = <[Plot; 4]>::try_from(operations(&some)).unwrap();
+        assert!(none[1].is_empty());
+        assert_eq!((pages.names(), erases.names()), (vec!["a", "b"], vec!["a", "b"]));
+        assert_eq!(
+            erases.values().map(|value| (value, value.is_sign_negative())).find(|value| value.0 == 0.0),
+            Some((0.0, false))
+        );
+        assert!(accesses.names().iter().all(|name| *name == "b"));
+    }
 }
