@@ -155,7 +155,7 @@ traces = [{ limit = 3000 }, { name = \"fast\", limit = 3000 }]
 replay = { arrivals = \"trace:40\" }
 [[grids]]
 scheme = [\"pagemap\", \"wlaftl\", \"hyssd\", \"pslc-dynamic\", \"opfcl\"]
-set = { \"slow.spare\" = [\"0%\", \"9%\", \"20%\"], \"fast.capacity\" = [\"8MiB\", \"12MiB\"] }
+set = { \"slow.spare\" = [\"0%\", \"9%\", \"20.5%\", \"20.25%\"], \"fast.capacity\" = [\"8MiB\", \"12MiB\"] }
 ";
 
 #[test]

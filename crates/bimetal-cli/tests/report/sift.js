@@ -22,6 +22,10 @@ addEventListener("load", () => {
   if (!isSorted(down.reverse())) complain(`costs are not sorted the other way: ${down}`);
   heads[0].dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
   if (!isSorted(texts(0))) complain(`schemes are not sorted: ${texts(0)}`);
+  const spare = heads.findIndex((head) => head.textContent === "slow.spare");
+  click(heads[spare]);
+  const shares = texts(spare).filter(Boolean).map(Number.parseFloat);
+  if (shares.length < 10 || !isSorted(shares)) complain(`settings are not sorted: ${shares}`);
   if (rows().length !== count) complain("rows are missing");
 
   const input = place.querySelector("input");

@@ -26,8 +26,9 @@ for (const place of document.querySelectorAll(".sift")) {
     const isText = head.classList.contains("text");
     const compare = ({ row: a }, { row: b }) => {
       const [left, right] = [cell(a, column), cell(b, column)];
-      const areSizes = [left, right].every((text) => /^[\d.]+\s*[KMGTP]iB$/.test(text));
-      if (isText && !areSizes) return down * left.localeCompare(right, "en", { numeric: true });
+      // Settings are text: numbers, shares and sizes among them are compared by their value, 0.25 before 0.5.
+      const areNumbers = [left, right].every((text) => /^[\d.,]+(?:e-?\d+)?\s*(?:%|[kMGTP]B|[KMGTP]iB)?$/.test(text));
+      if (isText && !areNumbers) return down * left.localeCompare(right, "en", { numeric: true });
       const [x, y] = [number(left), number(right)];
       // Cells without a number come last in both directions.
       if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
