@@ -12,7 +12,7 @@ use bimetal_study::sweep::source::TraceSource;
 use crate::args::{AdviseArgs, TraceArgs};
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::number::{dollars, significant};
+use crate::number::dollars;
 use crate::progress::StepBar;
 use crate::table::{bold, indented, plain, remark, right_aligned, sheet};
 use crate::{header, output, setup, warn};
@@ -84,11 +84,7 @@ fn prices(args: &AdviseArgs) -> Result<PriceList, Failure> {
 
 fn text(answer: &Answer) -> String {
     let mut text = header::trace(&answer.trace);
-    text += &remark(&format!("every simulation: {}; devices filled before", answer.replayed()));
-    text += &remark(&answer.wear_terms());
-    text += &remark(&format!("prices of {}: {}", answer.price_year, price_list(answer)));
-    text += &remark(&answer.searched());
-    text.extend(answer.notes.iter().map(|note| remark(note)));
+    text += &header::remarks(&answer.terms());
     text.push('\n');
     text += &recommended(answer);
     text.push('\n');
@@ -100,17 +96,6 @@ fn text(answer: &Answer) -> String {
     }
     text += &sensitivity(answer);
     text
-}
-
-fn price_list(answer: &Answer) -> String {
-    let mut kinds: Vec<(&str, f64)> = Vec::new();
-    for price in &answer.prices {
-        if !kinds.contains(&(price.kind, price.usd_per_gib)) {
-            kinds.push((price.kind, price.usd_per_gib));
-        }
-    }
-    let shown = kinds.iter().map(|(kind, usd)| format!("{} {}", kind.to_uppercase(), significant(*usd)));
-    shown.collect::<Vec<_>>().join(", ") + " USD/GiB"
 }
 
 fn recommended(answer: &Answer) -> String {

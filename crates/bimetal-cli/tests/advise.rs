@@ -285,6 +285,11 @@ fn the_answer_names_the_cheapest_drive_that_meets_all_goals() {
     assert!(text.contains("the price of Samsung 980 1TB is given"), "{text}");
     let command = "bimetal replay small.spc --device samsung-980-1tb --scheme pslc-dynamic --set fit_to_trace=true";
     assert!(text.contains(command) && page.contains(command), "{text}");
+    // The terms of the answer. The goal is far above the responses of all devices.
+    for said in ["3,000 requests: ", " touched, recorded over ", "prices of 2026: ", "devices filled before"] {
+        assert!(text.contains(said) && page.contains(said), "no `{said}` in {text}");
+    }
+    assert!(page.contains("<p class=\"vertical\">mean response (s), log scale</p>"));
     // A budget is for the whole drive.
     let (_, text, page) = said(&["--mean", "1s", "--budget", "50"]);
     let none = "no drive meets the goal: cost at most 50.00 USD; the nearest: Samsung 980 1TB, 75.00 USD, which misses: cost by a factor of 1.50";

@@ -98,6 +98,30 @@ impl Answer {
         self.sensitivity.iter().flat_map(|one| &one.steps).all(|step| step.cost_usd.is_none())
     }
 
+    /// The terms of the answer in words: replays, wear, prices, the search and its caveats.
+    pub fn terms(&self) -> Vec<String> {
+        let mut terms = vec![
+            format!("every simulation: {}; devices filled before", self.replayed()),
+            self.wear_terms(),
+            format!("prices of {}: {}", self.price_year, self.price_list()),
+            self.searched(),
+        ];
+        terms.extend(self.notes.iter().cloned());
+        terms
+    }
+
+    /// The prices of each kind of parts.
+    fn price_list(&self) -> String {
+        let mut kinds: Vec<(&str, f64)> = Vec::new();
+        for price in &self.prices {
+            if !kinds.contains(&(price.kind, price.usd_per_gib)) {
+                kinds.push((price.kind, price.usd_per_gib));
+            }
+        }
+        let shown = kinds.iter().map(|(kind, usd)| format!("{} {}", kind.to_uppercase(), significant(*usd)));
+        shown.collect::<Vec<_>>().join(", ") + " USD/GiB"
+    }
+
     /// The searched devices and the number of simulations, in words.
     pub fn searched(&self) -> String {
         let settled = match &self.recommended {

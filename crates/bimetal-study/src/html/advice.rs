@@ -4,6 +4,7 @@ use super::page::Page;
 use super::table::Table;
 use crate::advise::answer::{Answer, Choice, DrivesToBuy, response_of};
 use crate::advise::goals::{Cause, Measure, WRITTEN};
+use crate::describe;
 use crate::figure::{Axis, Described, Plot, PlotKind, Points, Series};
 use crate::number::{LIVES, NOTHING, TIMES, Units, common_unit, dollars, significant};
 
@@ -67,13 +68,10 @@ pub fn advice(answer: &Answer, command: &str) -> String {
 
 fn head(page: &mut Page, answer: &Answer, command: &str) {
     let goals: Vec<String> = answer.goals.iter().map(ToString::to_string).collect();
-    let mut facts = vec![
-        format!("goals: {}", goals.join("; ")),
-        format!("every simulation: {}", answer.replayed()),
-        answer.wear_terms(),
-        answer.searched(),
-    ];
-    facts.extend(answer.notes.iter().cloned());
+    let mut facts = vec![format!("goals: {}", goals.join("; "))];
+    facts.push(format!("trace: {}, {}", answer.trace.name, answer.trace.format));
+    facts.extend(describe::trace(&answer.trace));
+    facts.extend(answer.terms());
     page.list("facts", &facts);
     page.paragraph(&match &answer.recommended {
         Some(choice) => format!("The cheapest that meets all goals, for {} USD:", dollars(choice.cost_usd)),
@@ -132,11 +130,11 @@ fn units(measure: Measure) -> Units {
     }
 }
 
-fn axis(label: String, values: impl Iterator<Item = f64>) -> Axis {
+fn is_wide(values: impl Iterator<Item = f64>) -> bool {
     let (least, most) = values
         .filter(|&value| value > 0.0)
         .fold((f64::INFINITY, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
-    if most > least * WIDE { Axis::logarithmic(label) } else { Axis::linear(label) }
+    most > least * WIDE
 }
 
 fn words(answer: &Answer, measure: Measure) -> String {
@@ -198,13 +196,17 @@ fn cost_and(answer: &Answer, measure: Measure, schemes: &[String]) -> Plot {
         }
     };
     series.extend(schemes.iter().map(of_scheme).filter(|series| !series.is_empty()));
-    Plot {
+    let mut plot = Plot {
         title: format!("Cost and {}", words(answer, measure)),
         kind: PlotKind::Front,
-        x: axis("cost (USD)".into(), costs()),
-        y: axis(format!("{} ({unit})", words(answer, measure)), values()),
+        x: Axis::linear("cost (USD)"),
+        y: Axis::linear(format!("{} ({unit})", words(answer, measure))),
         series,
-    }
+    };
+    // With the goals, which may be far from every device.
+    plot.x.logarithmic = is_wide(plot.numbers().map(|(x, _)| x));
+    plot.y.logarithmic = is_wide(plot.numbers().map(|(_, y)| y));
+    plot
 }
 
 /// Cost of the answer as prices change.
