@@ -1,7 +1,6 @@
 //! `bimetal sweep`: many devices under many traces.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 #[cfg(not(feature = "parquet"))]
 use std::path::PathBuf;
@@ -10,7 +9,7 @@ use bimetal_study::headline::extrapolated_remark;
 use bimetal_study::sweep::export::{Table, without_left_out};
 use bimetal_study::sweep::pareto;
 use bimetal_study::sweep::results::Results;
-use bimetal_study::sweep::row::{MORE_PASSES, Row};
+use bimetal_study::sweep::row::{self, MORE_PASSES, Row};
 use bimetal_study::sweep::source::Origin;
 use bimetal_study::sweep::study::{Planned, Study};
 use bimetal_study::sweep::{label, schedule};
@@ -21,12 +20,10 @@ use crate::files::Files;
 use crate::number::{IN_BURSTS, LIVES, TIMES, common_unit, counted, dollars, significant, thousands};
 use crate::progress::SweepBar;
 use crate::table::{bold, plain, remark, right_aligned};
-use crate::{output, warn};
+use crate::{header, output, warn};
 
 /// Maximum number of failed points that are named.
 const FAILURES_SHOWN: usize = 5;
-/// Maximum number of notes about devices.
-const NOTES_SHOWN: usize = 5;
 /// Maximum number of lines of a front.
 const FRONT_SHOWN: usize = 16;
 
@@ -157,26 +154,8 @@ fn shown(study: &Study, rows: &[Row], left_out: &[Row], path: &Path) -> String {
     for group in pareto::groups(rows) {
         text += &front(rows, &group, &varying);
     }
-    text + &notes(rows)
-}
-
-/// Changes that were made to devices so that schemes can run, and the number of points with each.
-fn notes(rows: &[Row]) -> String {
-    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for row in rows {
-        for note in row.figures.iter().flat_map(|figures| &figures.notes) {
-            *counts.entry((&row.point.scheme, note)).or_default() += 1;
-        }
-    }
-    let mut lines: Vec<_> = counts.into_iter().collect();
-    lines.sort_by_key(|&(_, count)| Reverse(count));
-    let shown = lines.iter().take(NOTES_SHOWN);
-    let mut text: String =
-        shown.map(|&((scheme, note), count)| remark(&format!("`{scheme}`, {}: {note}", points(count)))).collect();
-    if let Some(more) = lines.len().checked_sub(NOTES_SHOWN).filter(|&more| more > 0) {
-        text += &remark(&format!("and {more} more such notes: `--csv` has those of each point"));
-    }
-    if text.is_empty() { text } else { format!("\n{text}") }
+    let notes = header::remarks(&row::notes(rows));
+    if notes.is_empty() { text } else { format!("{text}\n{notes}") }
 }
 
 /// The best points of a trace: none is cheaper, faster and longer-lived at once.

@@ -140,6 +140,12 @@ fn a_sweep_is_readable_and_its_points_can_be_sorted_and_filtered() {
     check(&bench, "sweep.html", 2 * 3 + 6);
     let page = std::fs::read_to_string(bench.path("sweep.html")).unwrap();
     assert!(page.contains("<h1>&lt;b&gt; of all</h1>") && !page.contains("<b>"));
+    // What the terminal says about the points: reasons of failures, and changes of devices.
+    for said in
+        [": keeping 1 blocks erased takes", "<li><code>opfcl</code>, 4 points: <code>disk</code> is used instead"]
+    {
+        assert!(page.contains(said), "no `{said}` in the page");
+    }
     let Some(browser) = browser() else { return };
     let sifting = format!("<script>\n{}</script>\n</body>", include_str!("report/sift.js"));
     let look = |page: &str| look(browser, &bench, page, WIDTHS[0])["problems"].clone();

@@ -15,7 +15,7 @@ use crate::number::{
 use crate::sweep::label::Varying;
 use crate::sweep::pareto::{self, Goal};
 use crate::sweep::point::Replay;
-use crate::sweep::row::{Figures, MORE_PASSES, Row};
+use crate::sweep::row::{self, Figures, MORE_PASSES, Row};
 
 /// Name of the line that joins the points of the front.
 const FRONT: &str = "the best";
@@ -58,6 +58,8 @@ fn head(page: &mut Page, rows: &[Row], left_out: usize, command: &str) {
         facts.push(format!("{} more left out: schemes that a device does not allow", count(left_out)));
     }
     page.list("facts", &facts);
+    page.list("warnings", &row::failures(rows));
+    page.list("facts", &row::notes(rows));
     page.paragraph("To repeat it:");
     page.code(command);
 }
@@ -136,11 +138,15 @@ impl Group<'_> {
             describe::passes(&replay.arrivals, replay.repeat, replay.measure)
         ));
         let best = self.best();
-        page.table(&self.listed(&best));
-        let commands: Vec<&str> = best.iter().map(|&at| self.rows[at].command.as_str()).collect();
-        page.push("<details><summary>Commands that repeat them, in the folder of the study</summary>\n");
-        page.code(&commands.join("\n"));
-        page.push("</details>\n");
+        if best.is_empty() {
+            page.paragraph("None: every point failed, or is overloaded.");
+        } else {
+            page.table(&self.listed(&best));
+            let commands: Vec<&str> = best.iter().map(|&at| self.rows[at].command.as_str()).collect();
+            page.push("<details><summary>Commands that repeat them, in the folder of the study</summary>\n");
+            page.code(&commands.join("\n"));
+            page.push("</details>\n");
+        }
         page.list("facts", &self.remarks());
         let lives = self.done().filter_map(|(_, _, figures)| figures.key_figures.lifetime_years);
         let (shortest, longest) =

@@ -1,5 +1,8 @@
 //! The result of a point: its figures, and everything needed to repeat it.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use bimetal_core::report::{KeyFigures, Overload, ResponseFigures, TraceFacts};
 use bimetal_core::scheme;
 use serde::{Deserialize, Serialize};
@@ -7,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::Failure;
 use super::point::Point;
 use crate::compare::{Entry, Speed};
-use crate::number::{EXTRAPOLATED, KNOWN_FROM_OVERWRITES, NOTHING, significant};
+use crate::number::{EXTRAPOLATED, KNOWN_FROM_OVERWRITES, NOTHING, counted, significant};
 
 /// The result of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -37,6 +40,42 @@ pub struct Row {
 
 /// The settings of a study that measure more passes.
 pub const MORE_PASSES: &str = "`repeat` and `measure` in the `[replay]` of the study";
+
+/// Maximum number of notes on rows.
+const NOTES_SHOWN: usize = 5;
+
+/// Changes that were made to devices so that schemes can run, each with the number of its points.
+pub fn notes(rows: &[Row]) -> Vec<String> {
+    let noted = rows.iter().filter_map(|row| Some((row, row.figures.as_ref()?)));
+    let notes =
+        noted.flat_map(|(row, figures)| figures.notes.iter().map(|note| (row.point.scheme.as_str(), note.as_str())));
+    most_frequent(notes, "notes")
+}
+
+/// The reasons why points have no figures, each with the number of its points.
+pub fn failures(rows: &[Row]) -> Vec<String> {
+    let failed = rows.iter().filter_map(|row| Some((row.point.scheme.as_str(), row.failure.as_ref()?.what.as_str())));
+    most_frequent(failed, "failures")
+}
+
+/// Texts about points of a scheme, the most frequent ones first.
+fn most_frequent<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>, of_which: &str) -> Vec<String> {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for text in texts {
+        *counts.entry(text).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|&(_, count)| Reverse(count));
+    let line = |&((scheme, text), count): &((&str, &str), usize)| {
+        format!("`{scheme}`, {}: {text}", counted(count as u64, "point"))
+    };
+    let mut lines: Vec<String> = counts.iter().take(NOTES_SHOWN).map(line).collect();
+    if counts.len() > NOTES_SHOWN {
+        let more = counts.len() - NOTES_SHOWN;
+        lines.push(format!("and {more} more such {of_which}: `--csv` has those of each point"));
+    }
+    lines
+}
 
 /// The figures of a point. Times are in microseconds unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
