@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::files::Files;
 use crate::number::{NOTHING, significant, thousands};
 use crate::progress::Bars;
-use crate::table::{bold, sheet};
+use crate::table::{bold, indented, sheet};
 use crate::{details, header, output, setup, warn};
 
 /// Runs the command.
@@ -58,7 +58,7 @@ fn text(comparison: &Comparison, ranking: &Ranking, with_details: bool) -> Strin
     text.push_str(&header::remarks(&describe::notes(entries)));
     text.push('\n');
     if let Some(verdict) = Verdict::of(entries, ranking) {
-        text.extend(verdict.lines().iter().map(|line| format!("  {line}\n")));
+        text.extend(verdict.lines().iter().map(|line| indented(line, 2)));
         text.push('\n');
     }
     text.push_str(&sheet(&headline::sheet(entries, ranking)));

@@ -6,7 +6,7 @@ use bimetal_study::listing::{self, Listing, Rows, Sheet};
 use bimetal_study::{headline, scale};
 
 use crate::number::{self, IN_BURSTS, NOTHING, TIMES, common_unit, percent, significant, thousands, with_unit};
-use crate::table::{bold, broken, pairs, plain, remark, right_aligned, sheet, sparkline, width};
+use crate::table::{bold, pairs, plain, remark, right_aligned, sheet, sparkline};
 
 /// All tables.
 pub fn all(entry: &Entry) -> String {
@@ -49,9 +49,7 @@ fn summary(entry: &Entry) -> String {
     let parameters = entry.device.settings().into_iter().map(|(key, value)| format!("{key}={value}"));
     let parameters = parameters.collect::<Vec<_>>();
     if !parameters.is_empty() {
-        // Below the first value: after the indent, the longest label and a gap.
-        let column = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0) + 4;
-        rows.push(("parameters", broken(&parameters.join(" "), width() - column).join(&format!("\n{:column$}", ""))));
+        rows.push(("parameters", parameters.join(" ")));
     }
     pairs(rows.into_iter().map(|(label, value)| (label.to_owned(), value)).collect())
 }

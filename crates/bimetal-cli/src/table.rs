@@ -178,10 +178,20 @@ pub fn right_aligned<'a>(heads: &[&'a str], left: usize) -> Vec<(&'a str, Align)
     heads.iter().enumerate().map(|(index, &head)| (head, align(index))).collect()
 }
 
-/// Labels and values in two columns.
+/// Labels and values in two columns; values are wrapped at [`width`] columns.
 pub fn pairs(rows: Vec<(String, String)>) -> String {
-    let width = rows.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-    rows.iter().map(|(label, value)| format!("  {label:width$}  {value}\n")).collect()
+    paired(&rows, width())
+}
+
+fn paired(rows: &[(String, String)], width: usize) -> String {
+    let labels = rows.iter().map(|(label, _)| chars(label)).max().unwrap_or(0);
+    // After the indent, the longest label and a gap.
+    let column = labels + 4;
+    let line = |(label, value): &(String, String)| {
+        let value = broken(value, width.saturating_sub(column)).join(&format!("\n{:column$}", ""));
+        format!("  {label:labels$}  {value}\n")
+    };
+    rows.iter().map(line).collect()
 }
 
 fn blank() -> Table {
@@ -235,6 +245,16 @@ mod tests {
         let text = plain(&heads, vec![vec!["life".into(), "7 years".into(), "met".into()]]);
         let text = strip_str(&text).to_string();
         assert_eq!(text, "  goal  measured\n  life   7 years  met\n");
+    }
+
+    #[test]
+    fn long_values_continue_below_their_beginning() {
+        let rows = [("life", "~48.8 days (from 0.022 overwrites)"), ("cost of all", "8 USD")];
+        let rows = rows.map(|(label, value)| (label.to_owned(), value.to_owned()));
+        assert_eq!(
+            paired(&rows, 40),
+            "  life         ~48.8 days (from 0.022\n               overwrites)\n  cost of all  8 USD\n"
+        );
     }
 
     #[test]
