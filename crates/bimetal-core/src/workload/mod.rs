@@ -229,11 +229,16 @@ fn unknown(name: &str) -> WorkloadError {
 /// # Errors
 /// An unsuitable size, in words.
 pub fn request_sectors(size: ByteSize, span: ByteSize) -> Result<u32, String> {
+    whole_sectors("a request", size, span)
+}
+
+/// The same for anything else that has a size; `what` names it.
+fn whole_sectors(what: &str, size: ByteSize, span: ByteSize) -> Result<u32, String> {
     if size.0 == 0 || !size.0.is_multiple_of(SECTOR_BYTES) || size.0 > 1 << 30 {
-        return Err(format!("a request of {size} is not a multiple of 512 bytes up to 1GiB"));
+        return Err(format!("{what} of {size} is not a multiple of 512 bytes up to 1GiB"));
     }
     if size > span {
-        return Err(format!("a request of {size} does not fit into a span of {span}"));
+        return Err(format!("{what} of {size} does not fit into a span of {span}"));
     }
     Ok((size.0 / SECTOR_BYTES) as u32)
 }
@@ -274,5 +279,6 @@ mod tests {
         assert!(error("zipf", "thetta", "1").contains("theta"));
         assert!(error("uniform", "size", "1000").contains("multiple of 512"));
         assert!(error("uniform", "span", "1KiB").contains("does not fit"));
+        assert!(error("uniform", "align", "1000").contains("an alignment of 1000 is not a multiple of 512"));
     }
 }

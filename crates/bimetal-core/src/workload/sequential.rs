@@ -41,8 +41,13 @@ crate::parameters! {
 /// Sizes that are not whole sectors or do not fit into a stream's part of the span.
 pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
     let Parameters { requests, span, size, streams, read_share, interval_us } = *parameters;
+    let sectors = request_sectors(size, span)?;
     let part = ByteSize(span.0 / u64::from(streams));
-    let sectors = request_sectors(size, part)?;
+    if size > part {
+        return Err(format!(
+            "a request of {size} does not fit into {part}, the part of the span of each of {streams} streams"
+        ));
+    }
     let per_stream = part.0 / size.0;
     let mut next = vec![0u64; streams as usize];
     let mut state = seed;
@@ -78,5 +83,12 @@ mod tests {
             last[stream] = Some(request.end());
         }
         assert!(last.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn a_part_that_is_too_small_is_named() {
+        let parameters = Parameters { span: ByteSize(4 << 20), streams: 4096, ..Parameters::default() };
+        let error = generate(&parameters, 1).map(drop).unwrap_err();
+        assert!(error.contains("into 1KiB, the part of the span of each of 4096 streams"), "{error}");
     }
 }

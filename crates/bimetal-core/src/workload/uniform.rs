@@ -1,7 +1,7 @@
 //! `uniform`: independent requests, uniform over a span. The closed forms of write amplification assume this workload.
 
 use super::sample::Arrivals;
-use super::{Requests, WorkloadSpec, request_sectors, target};
+use super::{Requests, WorkloadSpec, request_sectors, target, whole_sectors};
 use crate::part::random;
 use crate::request::{Op, Request, SECTOR_BYTES};
 use crate::units::ByteSize;
@@ -42,7 +42,7 @@ crate::parameters! {
 pub(super) fn generate(parameters: &Parameters, seed: u64) -> Result<Requests, String> {
     let Parameters { requests, span, size, align, read_share, interval_us } = *parameters;
     let sectors = request_sectors(size, span)?;
-    let align_sectors = u64::from(request_sectors(align, span)?);
+    let align_sectors = u64::from(whole_sectors("an alignment", align, span)?);
     let positions = (span.0 / SECTOR_BYTES - u64::from(sectors)) / align_sectors + 1;
     let mut state = seed;
     let mut arrivals = Arrivals::new(interval_us);
