@@ -8,7 +8,7 @@ use bimetal_core::report::{Better, Figure, KeyFigures, Overload, ResponseFigures
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::compare::RESULTS_SCHEMA;
+use crate::compare::{RESULTS_SCHEMA, Spread};
 use crate::listing::{Rows, Sheet};
 use crate::number::{EXTRAPOLATED, KNOWN_FROM_OVERWRITES, NOTHING, significant};
 
@@ -38,6 +38,8 @@ struct Scheme {
     scheme: String,
     response_us: ResponseFigures,
     #[serde(default)]
+    spread: Option<Spread>,
+    #[serde(default)]
     service_us: Option<ResponseFigures>,
     #[serde(default)]
     load: Load,
@@ -58,6 +60,17 @@ impl Scheme {
     /// Whether its responses only reflect the length of the trace.
     fn falls_behind(&self) -> bool {
         self.load.overload == Overload::Growing
+    }
+
+    /// Its responses, with the mean over all seeds.
+    fn responses(&self) -> ResponseFigures {
+        let mean = self.spread.map_or(self.response_us.mean, |spread| spread.mean_us);
+        ResponseFigures { mean, ..self.response_us }
+    }
+
+    /// Number of seeds.
+    fn seeds(&self) -> u32 {
+        self.spread.map_or(1, |spread| spread.seeds)
     }
 
     /// Whether its life is extrapolated from less than one overwrite of the device.
@@ -110,7 +123,7 @@ pub struct SchemeDiff {
 /// A figure in both files.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Change {
-    /// Its name, as in the results: `response_us.mean`, `write_amplification`.
+    /// Its name, as in the results: `response_us.mean`, `write_amplification`. The mean response is over all seeds.
     pub name: String,
     /// Its column head, in one or two lines.
     #[serde(skip)]
@@ -322,11 +335,11 @@ fn changes(a: &Scheme, b: &Scheme, is_same_work: bool) -> Vec<Change> {
     let mut changes = Vec::new();
     let comparable = !a.falls_behind() && !b.falls_behind();
     let times = [
-        ("service_us", "service", a.service_us.as_ref().zip(b.service_us.as_ref())),
-        ("response_us", "response", comparable.then_some((&a.response_us, &b.response_us))),
+        ("service_us", "service", a.service_us.zip(b.service_us)),
+        ("response_us", "response", comparable.then(|| (a.responses(), b.responses()))),
     ];
     for (field, head, values) in times {
-        let Some((a, b)) = values else { continue };
+        let Some((a, b)) = &values else { continue };
         for figure in ResponseFigures::ALL.iter().filter(|figure| matches!(figure.shown, Shown::Table(_))) {
             if let Some((x, y)) = (figure.of)(a).zip((figure.of)(b)) {
                 let (name, head) = (format!("{field}.{}", figure.name), format!("{head}\n{}", figure.head));
@@ -360,12 +373,14 @@ fn differences(a: &Results, b: &Results) -> Vec<String> {
     if !replay.is_empty() {
         found.push(format!("replayed differently: {}", replay.join(", ")));
     }
-    let mut device = BTreeSet::new();
+    let (mut device, mut seeds) = (BTreeSet::new(), BTreeSet::new());
     for scheme in &b.results {
         if let Some(other) = a.scheme(&scheme.scheme) {
             device.extend(keys_that_differ(&other.device, &scheme.device));
+            seeds.extend((other.seeds() != scheme.seeds()).then(|| (other.seeds(), scheme.seeds())));
         }
     }
+    found.extend(seeds.into_iter().map(|(a, b)| format!("different numbers of seeds: {a} and {b}")));
     if !device.is_empty() {
         let more = device.len().saturating_sub(KEYS_NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -458,6 +473,24 @@ mod tests {
         let same = Diff::of(&a, &a).unwrap();
         assert!(same.differences.is_empty(), "{:?}", same.differences);
         assert_eq!(same.verdict(), "all figures are the same for the scheme");
+    }
+
+    #[test]
+    fn a_mean_is_that_over_all_seeds() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |name: &str, own: f64, all: f64| {
+            let spread = format!(r#""spread":{{"seeds":3,"min_us":1,"max_us":99,"mean_us":{all}}},"service_us""#);
+            file(folder.path(), name, &results("1", "hyssd", own, "8MiB").replace(r#""service_us""#, &spread))
+        };
+        let (a, b) = (of("a.json", 10.0, 20.0), of("b.json", 15.0, 21.0));
+        let diff = Diff::of(&a, &b).unwrap();
+        let mean = &diff.schemes[0].figures[0];
+        assert_eq!((mean.name.as_str(), mean.a, mean.b), ("response_us.mean", 20.0, 21.0));
+        assert!(diff.differences.is_empty(), "{:?}", diff.differences);
+        let one = file(folder.path(), "one.json", &results("1", "hyssd", 10.0, "8MiB"));
+        let diff = Diff::of(&one, &b).unwrap();
+        assert_eq!((diff.schemes[0].figures[0].a, diff.schemes[0].figures[0].b), (10.0, 21.0));
+        assert_eq!(diff.differences, ["different numbers of seeds: 1 and 3"]);
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Entry {
 }
 
 /// The mean response over several consecutive seeds, starting with the seed of the device.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spread {
     /// Number of seeds.
     pub seeds: u32,
