@@ -113,6 +113,19 @@ mod tests {
         }
     }
 
+    /// In pages that are read and written, reads are half a round away from writes: up to there the two share no pages.
+    #[test]
+    fn a_part_of_a_round_meets_the_targets() {
+        for requests in ["83359", "166718", "250077"] {
+            let settings = [("requests", requests), ("used", "243MiB")];
+            let profile = Profile::of(&generated(&settings), &CurvePlan { points: 0, sampling_rate: None });
+            for target in targets(&settings.map(|(key, value)| (key.to_owned(), value.to_owned()))).unwrap() {
+                let judged = target.judge(&profile);
+                assert_eq!(judged.met, Some(true), "{requests}: {judged:?}");
+            }
+        }
+    }
+
     /// After the row's number of requests, all pages have been touched, and none is touched for the first time.
     #[test]
     fn the_working_set_is_gone_through_again() {

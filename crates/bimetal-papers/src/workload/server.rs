@@ -111,7 +111,7 @@ macro_rules! server {
                 pub requests: u64 = $requests, in 1..=1_000_000_000;
                 #[doc = $span_doc]
                 pub span: ByteSize = ByteSize($span);
-                /// Bytes of the pages that the row's number of requests touches. After these requests the pages repeat.
+                /// Bytes of all touched pages. Half of the default is touched by half of the row's requests; after them the pages repeat.
                 pub used: ByteSize = ByteSize($used);
                 /// Exponent of the ages of recent pages.
                 pub recency: f64 = $locality.recency, in 0.0..=4.0;
@@ -261,16 +261,20 @@ impl Row {
     }
 
     /// Targets from the row for a part of its requests and of its working set. A round through the working set takes
-    /// the same part of the requests. A shorter stream touches proportionally less.
+    /// the same part of the requests. A shorter stream reads and writes proportionally fewer pages. Of the pages that
+    /// are both read and written, reads and writes reach different ones until half a round.
     pub(super) fn targets(&self, requests: f64, used: f64) -> Vec<Target> {
         const KIB: f64 = 1024.0;
         const GIB: f64 = (1 << 30) as f64;
         let Self { source, source_of_sets, reads, writes, read_share, set_gib, .. } = *self;
-        let touched = requests.min(used);
+        let round = (requests / used).min(1.0);
+        let [_, both_gib, _] = self.parts_gib();
+        let read_and_written = both_gib * (2.0 * round - 1.0).max(0.0);
+        let touched_gib = (reads.set_gib + writes.set_gib) * round - read_and_written;
         let mean = |name, published, measure| Target::new(name, source, published, Goal::Within(0.03), measure);
         let amount = |name, published, measure| Target::new(name, source, published, Goal::Within(0.05), measure);
-        let set = |name, published, measure| {
-            Target::new(name, source_of_sets, published, Goal::Within(0.05), measure).of_part(touched)
+        let set = |name, published, part, measure| {
+            Target::new(name, source_of_sets, published, Goal::Within(0.05), measure).of_part(part * used)
         };
         vec![
             mean("mean size of a read (KiB)", reads.mean_kib, |profile| Some(profile.reads.mean_bytes / KIB)),
@@ -280,9 +284,13 @@ impl Row {
             amount("share of bytes that are read", read_share, |profile| {
                 share(profile.reads.bytes, profile.reads.bytes + profile.writes.bytes)
             }),
-            set("pages touched (GiB)", set_gib, |profile| Some(profile.footprint.touched_bytes as f64 / GIB)),
-            set("pages read (GiB)", reads.set_gib, |profile| Some(profile.footprint.read_bytes as f64 / GIB)),
-            set("pages written (GiB)", writes.set_gib, |profile| Some(profile.footprint.written_bytes as f64 / GIB)),
+            set("pages touched (GiB)", set_gib, touched_gib / set_gib, |profile| {
+                Some(profile.footprint.touched_bytes as f64 / GIB)
+            }),
+            set("pages read (GiB)", reads.set_gib, round, |profile| Some(profile.footprint.read_bytes as f64 / GIB)),
+            set("pages written (GiB)", writes.set_gib, round, |profile| {
+                Some(profile.footprint.written_bytes as f64 / GIB)
+            }),
         ]
     }
 
