@@ -37,10 +37,9 @@ pub fn trace_with_progress(
     seed: u64,
     progress: Progress<'_>,
 ) -> Result<Trace, StudyError> {
-    let all = workload::settings(name, settings)?;
-    let count = all.iter().find_map(|(key, value)| (key == "requests").then(|| value.parse::<u64>().ok()).flatten());
-    check_memory(count.unwrap_or(0))?;
-    drawn(name, workload::build(name, settings, seed)?, progress)
+    let requests = workload::build(name, settings, seed)?;
+    check_memory(requests.size_hint().1.map_or(0, |count| count as u64))?;
+    drawn(name, requests, progress)
 }
 
 /// All requests of a generator.
@@ -142,7 +141,7 @@ fn fitted(
     Ok((trace, parameters, model))
 }
 
-/// Checks the memory for the requests themselves and for their encoding as a file.
+/// Checks the memory for the requests, and for their profile, which takes as much.
 fn check_memory(requests: u64) -> Result<(), StudyError> {
     memory::check_bytes(requests.saturating_mul(2 * size_of::<Request>() as u64))
 }

@@ -1,21 +1,26 @@
 //! Requirements of every workload, as functions that panic if a workload violates them. They serve the tests of
 //! workloads here and in other crates, and need the feature `conformance` of this crate. A panic names the workload.
 
-use super::{WorkloadSpec, build, settings};
+use super::{Requests, WorkloadSpec, build, settings};
 use crate::profile::{CurvePlan, Profile};
 use crate::request::{self, Op, Request, SECTOR_BYTES};
 
-fn generate(spec: &WorkloadSpec, settings: &[(&str, &str)], seed: u64) -> Vec<Request> {
+fn built(spec: &WorkloadSpec, settings: &[(&str, &str)], seed: u64) -> Requests {
     let settings: Vec<_> = settings.iter().map(|&(key, value)| (key.to_string(), value.to_string())).collect();
-    build(spec.name, &settings, seed).unwrap_or_else(|error| panic!("{}: {error}", spec.name)).collect()
+    build(spec.name, &settings, seed).unwrap_or_else(|error| panic!("{}: {error}", spec.name))
 }
 
-/// The same settings and seed give the same requests. Their number is the requested one, they arrive in order and have
-/// sectors.
+fn generate(spec: &WorkloadSpec, settings: &[(&str, &str)], seed: u64) -> Vec<Request> {
+    built(spec, settings, seed).collect()
+}
+
+/// The same settings and seed give the same requests. Their number is the requested one, which is known before they are
+/// drawn. They arrive in order and have sectors.
 pub fn repeats_to_the_bit(spec: &WorkloadSpec) {
     let settings = [("requests", "20000")];
     let requests = generate(spec, &settings, 7);
     assert_eq!(requests.len(), 20_000, "{}", spec.name);
+    assert_eq!(built(spec, &settings, 7).size_hint().1, Some(20_000), "{}", spec.name);
     assert_eq!(requests, generate(spec, &settings, 7), "{}", spec.name);
     assert_ne!(requests, generate(spec, &settings, 8), "{}", spec.name);
     assert!(requests.is_sorted_by_key(|request| request.arrival_ns), "{}", spec.name);

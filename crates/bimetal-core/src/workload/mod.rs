@@ -66,7 +66,8 @@ use crate::request::{Request, SECTOR_BYTES};
 use crate::scheme::{ParameterError, ParameterSet, ParameterSpec};
 use crate::units::ByteSize;
 
-/// Requests in the order of their arrival.
+/// Requests in the order of their arrival. The upper bound of their `size_hint` must be known, because it decides whether
+/// memory suffices for them.
 pub type Requests = Box<dyn Iterator<Item = Request> + Send>;
 
 /// One entry of the registry.

@@ -162,6 +162,10 @@ impl Iterator for InTurn {
             return Some(Request { arrival_ns: self.now_ns, ..request });
         }
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, usize::try_from(self.left).ok())
+    }
 }
 
 #[cfg(test)]

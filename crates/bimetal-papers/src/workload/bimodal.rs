@@ -238,6 +238,10 @@ impl Iterator for Bimodal {
         };
         Some(Request { arrival_ns, sector, sectors, op, handle: 0 })
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, usize::try_from(self.left).ok())
+    }
 }
 
 /// Common code of both workloads' tests.

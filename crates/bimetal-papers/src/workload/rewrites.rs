@@ -241,6 +241,10 @@ impl Iterator for Rewrites {
         let sectors = sectors(self.sets[class].size);
         Some(Request { arrival_ns, sector: self.address(class, piece) / SECTOR_BYTES, sectors, op, handle: 0 })
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, usize::try_from(self.left).ok())
+    }
 }
 
 /// Common code of these workloads' tests.

@@ -385,6 +385,10 @@ impl Iterator for Server {
         let sectors = sectors(pages * PAGE_BYTES);
         Some(Request { arrival_ns, sector: place * PAGE_SECTORS, sectors, op: stream.op, handle: 0 })
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, usize::try_from(self.left).ok())
+    }
 }
 
 /// Common code of these workloads' tests.

@@ -2,7 +2,7 @@
 
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::workload::like::{self, Compared, Model};
-use bimetal_core::workload::{WORKLOADS, WorkloadSpec, conformance};
+use bimetal_core::workload::{self, WORKLOADS, WorkloadSpec, conformance};
 
 use crate::{add_stand_ins, generated};
 
@@ -18,6 +18,17 @@ fn every_stand_in_is_a_workload() {
         conformance::repeats_to_the_bit(spec);
         conformance::stays_within_its_span(spec);
         conformance::is_shown_as_it_is(spec);
+    }
+}
+
+/// A trace of a published length is not refused for the memory of more requests than it has.
+#[test]
+fn a_stand_in_that_ends_by_itself_says_when() {
+    add_stand_ins();
+    for name in ["mixture", "wlaftl"] {
+        let requests = workload::build(name, &[("scale".into(), "128".into())], 1).unwrap();
+        let bound = requests.size_hint().1;
+        assert_eq!(bound, Some(requests.count()), "{name}");
     }
 }
 

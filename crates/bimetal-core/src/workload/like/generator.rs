@@ -298,4 +298,8 @@ impl Iterator for Generator {
         self.now_ns = self.now_ns.saturating_add(gap_ns);
         Some(request)
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, usize::try_from(self.left).ok())
+    }
 }
