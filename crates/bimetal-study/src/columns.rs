@@ -10,7 +10,7 @@ use crate::number::counted;
 pub const FORMAT: &str = "columns";
 
 /// Largest end of the address space, in sectors: 2^63 bytes, the same limit as for traces from files.
-const END_MAX: u64 = (1 << 63) / SECTOR_BYTES;
+pub(crate) const END_MAX: u64 = (1 << 63) / SECTOR_BYTES;
 
 /// Requests as one column for each field.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@ use bimetal_core::trace::{Trace, TraceDevice};
 use bimetal_core::workload::like::{self, Comparison, Model};
 use bimetal_core::workload::{self, Judged, Requests, WorkloadError};
 
+use crate::columns::END_MAX;
 use crate::prepare::Workload;
 use crate::{StudyError, memory};
 
@@ -39,7 +40,12 @@ pub fn trace_with_progress(
 ) -> Result<Trace, StudyError> {
     let requests = workload::build(name, settings, seed)?;
     check_memory(requests.size_hint().1.map_or(0, |count| count as u64))?;
-    drawn(name, requests, progress)
+    let trace = drawn(name, requests, progress)?;
+    if trace.devices.iter().any(|device| device.sectors > END_MAX) {
+        let reason = "its requests end beyond 2^63 bytes, where no trace is read; set a smaller `span`".to_owned();
+        return Err(WorkloadError::Settings { workload: workload::find(name)?.name, reason }.into());
+    }
+    Ok(trace)
 }
 
 /// All requests of a generator.
@@ -196,6 +202,18 @@ mod tests {
     fn what_is_stopped_is_no_trace() {
         let stopped = trace_with_progress("zipf", &[], 1, &mut |_| ControlFlow::Break(()));
         assert!(matches!(stopped, Err(StudyError::Stopped)), "{stopped:?}");
+    }
+
+    #[test]
+    fn addresses_that_no_trace_may_have_are_refused() {
+        let of = |span: u64| {
+            let settings = [("requests", 100.to_string()), ("span", span.to_string()), ("align", "1GiB".to_owned())];
+            trace("uniform", &settings.map(|(key, value)| (key.to_owned(), value)), 1)
+        };
+        let error = of(u64::MAX).unwrap_err().to_string();
+        assert!(error.contains("`uniform`") && error.contains("2^63") && error.contains("`span`"), "{error}");
+        let bytes = encoded(crate::writer::WRITERS[0].encode, &of(1 << 63).unwrap()).unwrap();
+        assert_eq!(decode("x", &bytes, &Options::default()).unwrap().requests.len(), 100);
     }
 
     #[test]
