@@ -39,7 +39,7 @@ pub fn trace_with_progress(
     progress: Progress<'_>,
 ) -> Result<Trace, StudyError> {
     let requests = workload::build(name, settings, seed)?;
-    check_memory(requests.size_hint().1.map_or(0, |count| count as u64))?;
+    check_memory(requests.size_hint().1.map_or(0, |count| count as u64), 0)?;
     let trace = drawn(name, requests, progress)?;
     if trace.devices.iter().any(|device| device.sectors > END_MAX) {
         let reason = "its requests end beyond 2^63 bytes, where no trace is read; set a smaller `span`".to_owned();
@@ -134,11 +134,12 @@ fn fitted(
     progress: Progress<'_>,
 ) -> Result<(Trace, LikeParameters, Model), StudyError> {
     let mut parameters = LikeParameters::parse(settings).map_err(WorkloadError::from)?;
+    memory::check_bytes(like::fit_memory_bytes(source.touched_pages()))?;
     let model = Model::fit(&source.requests)?;
     if parameters.requests == 0 {
         parameters.requests = model.requests();
     }
-    check_memory(parameters.requests)?;
+    check_memory(parameters.requests, model.memory_bytes(parameters.requests))?;
     let requests: Requests = model.generate(parameters.requests, seed);
     let mut trace = drawn(&format!("like {}", source.facts.name), requests, progress)?;
     if source.requests.iter().any(|request| request.handle != 0) {
@@ -147,9 +148,9 @@ fn fitted(
     Ok((trace, parameters, model))
 }
 
-/// Checks the memory for the requests, and for their profile, which takes as much.
-fn check_memory(requests: u64) -> Result<(), StudyError> {
-    memory::check_bytes(requests.saturating_mul(2 * size_of::<Request>() as u64))
+/// Checks the memory for the requests, for their profile, which takes as much, and for other data.
+fn check_memory(requests: u64, others: u64) -> Result<(), StudyError> {
+    memory::check_bytes(requests.saturating_mul(2 * size_of::<Request>() as u64).saturating_add(others))
 }
 
 /// A trace of requests on one device.

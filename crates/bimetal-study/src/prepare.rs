@@ -70,7 +70,7 @@ impl Workload {
     }
 
     /// Number of distinct 4-KiB pages that reads and writes touch.
-    fn touched_pages(&self) -> u64 {
+    pub(crate) fn touched_pages(&self) -> u64 {
         self.facts.footprint_bytes / PAGE_BYTES
     }
 

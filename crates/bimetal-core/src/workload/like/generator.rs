@@ -43,10 +43,7 @@ pub(super) struct Generator {
 
 impl Generator {
     pub(super) fn new(model: Model, requests: u64, seed: u64) -> Self {
-        // Room for twice the trace's pages for each time that its number of requests is generated. Beyond it no new
-        // pages are used.
-        let rounds = requests.div_ceil(model.requests).saturating_add(1);
-        let capacity = model.touched_pages.saturating_mul(rounds).min(model.span_pages).min(u64::from(u32::MAX) / 8);
+        let capacity = model.capacity(requests);
         Self {
             left: requests,
             given: 0,

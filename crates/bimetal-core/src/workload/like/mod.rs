@@ -42,7 +42,7 @@ pub use compare::{Compared, Comparison, Statistic, compare};
 
 use crate::request::{Op, PAGE_BYTES, PAGE_SECTORS, Request};
 use crate::workload::Requests;
-use pages::{Age, Class, ROLES};
+use pages::{Age, Class, MEMORY_PER_PAGE, ROLES};
 use table::{Ratio, Table};
 
 /// Pages of an extent.
@@ -149,6 +149,11 @@ struct Kind {
     requests: u64,
 }
 
+/// Bytes of memory that the fit to a trace takes that touches this number of pages.
+pub fn fit_memory_bytes(touched_pages: u64) -> u64 {
+    touched_pages.saturating_mul(MEMORY_PER_PAGE)
+}
+
 /// The fitted model.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -175,6 +180,18 @@ impl Model {
     /// `requests` requests that resemble the trace.
     pub fn generate(&self, requests: u64, seed: u64) -> Requests {
         Box::new(generator::Generator::new(self.clone(), requests, seed))
+    }
+
+    /// Bytes of memory that the generation of `requests` requests takes, without the requests.
+    pub fn memory_bytes(&self, requests: u64) -> u64 {
+        self.capacity(requests) * MEMORY_PER_PAGE
+    }
+
+    /// Largest number of touched pages among `requests` requests: room for twice the trace's pages for each time that
+    /// its number of requests is generated. Beyond it no new pages are used.
+    fn capacity(&self, requests: u64) -> u64 {
+        let rounds = requests.div_ceil(self.requests).saturating_add(1);
+        self.touched_pages.saturating_mul(rounds).min(self.span_pages).min(u64::from(u32::MAX) / 8)
     }
 
     /// Number of requests in the trace.

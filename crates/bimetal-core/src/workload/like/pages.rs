@@ -15,6 +15,9 @@ const SECTORS_MAX: u32 = (1 << 27) - 1;
 /// Classes of pages by the number of touches: up to 1, 3, 7, … touches; the last class is open.
 const HEATS: u8 = 16;
 
+/// Bytes of memory for each page of a capacity: 33 of the stack, and 12 of each index.
+pub(super) const MEMORY_PER_PAGE: u64 = 57;
+
 /// The known properties of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
@@ -192,6 +195,13 @@ pub(super) fn positions(bin: u8) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_as_estimated() {
+        let pages = Pages::new(1_000_000);
+        let bytes = pages.recent.bytes() + pages.marks.bytes() + pages.touches.bytes();
+        assert!((bytes as f64 / 1e6 - MEMORY_PER_PAGE as f64).abs() < 1.0, "{bytes}");
+    }
 
     #[test]
     fn bins_follow_each_other() {
