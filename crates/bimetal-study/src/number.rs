@@ -34,7 +34,8 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", thousands(count), if count == 1 { "" } else { "s" })
 }
 
-/// Three or more significant digits: `0.123`, `1.23`, `12.3`, `1,234`.
+/// Three or more significant digits: `0.123`, `1.23`, `12.3`, `1,234`. Below 0.1 three decimals, below 0.0005 two
+/// digits.
 pub fn significant(value: f64) -> String {
     match value.abs() {
         0.0 => "0".into(),
