@@ -118,13 +118,14 @@ bench:
 
 # Crashes stores of every scheme CRASHES times (a million take ten minutes). Kills servers under a file system KILLS times, and a
 # tenth as often under each of SQLite, PostgreSQL and a guest. Executes each fuzz target FUZZ_RUNS times (ten million take two hours). Prints
-# the totals.
+# the totals. Guests are emulated by one thread each: three tests at a time leave no processor without work until the end.
 CRASHES ?= 1000000
 KILLS ?= 1000
 FUZZ_RUNS ?= 10000000
 soak: clients fuzzers
 	$(CARGO) run --quiet --release --locked --package bimetal-live --example soak -- $(CRASHES)
-	BIMETAL_KILLS=$(KILLS) $(CARGO) test --quiet --release --locked --package bimetal-cli $(UBLK) --test kills -- --nocapture
+	BIMETAL_KILLS=$(KILLS) $(CARGO) test --quiet --release --locked --package bimetal-cli $(UBLK) --test kills -- \
+		--nocapture --test-threads=3
 	@for target in $(FUZZ_TARGETS); do \
 		fuzz/run $(FUZZ_PROGRAM)$$target fuzz/corpus/$$target runs $(FUZZ_RUNS) || exit 1; \
 	done
