@@ -1,16 +1,13 @@
 //! Traces from numeric columns, as other programs hold them.
 
 use bimetal_core::request::{Op, Request, SECTOR_BYTES};
-use bimetal_core::trace::Trace;
+use bimetal_core::trace::{MAX_BYTES, Trace};
 
 use crate::generate::collected;
 use crate::number::counted;
 
 /// Format name in results whose requests come from columns.
 pub const FORMAT: &str = "columns";
-
-/// Largest end of the address space, in sectors: 2^63 bytes, the same limit as for traces from files.
-pub(crate) const END_MAX: u64 = (1 << 63) / SECTOR_BYTES;
 
 /// Requests as one column for each field.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +107,7 @@ fn request(
     };
     let Ok(handle) = u8::try_from(handle) else { return Err(("handle", handle, "a placement handle is below 256")) };
     match sector.checked_add(sectors) {
-        Some(end) if end <= END_MAX => Ok(Request { arrival_ns, sector, sectors: count, op, handle }),
+        Some(end) if end <= MAX_BYTES / SECTOR_BYTES => Ok(Request { arrival_ns, sector, sectors: count, op, handle }),
         _ => Err(("sector", sector, "the request ends beyond 2^63 bytes")),
     }
 }
@@ -144,9 +141,9 @@ mod tests {
         assert!(wrong(&[1, 2], &[0, 3], &[0, 0], &[1, 1]).starts_with("row 1: `op` is 3: "));
         assert!(wrong(&[1, 2], &[0, 1], &[0, 0], &[1, 0]).starts_with("row 1: `sectors` is 0: "));
         assert!(wrong(&[1], &[0], &[0], &[1 << 32]).starts_with("row 0: `sectors` is 4294967296: "));
-        for sector in [u64::MAX, END_MAX] {
+        for sector in [u64::MAX, MAX_BYTES / SECTOR_BYTES] {
             assert!(wrong(&[1], &[0], &[sector], &[1]).starts_with(&format!("row 0: `sector` is {sector}: ")));
         }
-        assert!(trace("t", &columns(&[1], &[0], &[END_MAX - 1], &[1])).is_ok());
+        assert!(trace("t", &columns(&[1], &[0], &[MAX_BYTES / SECTOR_BYTES - 1], &[1])).is_ok());
     }
 }

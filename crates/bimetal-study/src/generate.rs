@@ -2,12 +2,11 @@
 
 use bimetal_core::profile::{CurvePlan, Profile};
 use bimetal_core::replay::{Progress, to_the_end};
-use bimetal_core::request::{Op, Request};
-use bimetal_core::trace::{Trace, TraceDevice};
+use bimetal_core::request::{Op, Request, SECTOR_BYTES};
+use bimetal_core::trace::{MAX_BYTES, Trace, TraceDevice};
 use bimetal_core::workload::like::{self, Comparison, Model};
 use bimetal_core::workload::{self, Judged, Requests, WorkloadError};
 
-use crate::columns::END_MAX;
 use crate::prepare::Workload;
 use crate::{StudyError, memory};
 
@@ -41,7 +40,7 @@ pub fn trace_with_progress(
     let requests = workload::build(name, settings, seed)?;
     check_memory(requests.size_hint().1.map_or(0, |count| count as u64), 0)?;
     let trace = drawn(name, requests, progress)?;
-    if trace.devices.iter().any(|device| device.sectors > END_MAX) {
+    if trace.devices.iter().any(|device| device.sectors > MAX_BYTES / SECTOR_BYTES) {
         let reason = "its requests end beyond 2^63 bytes, where no trace is read; set a smaller `span`".to_owned();
         return Err(WorkloadError::Settings { workload: workload::find(name)?.name, reason }.into());
     }

@@ -7,8 +7,8 @@ use super::error::{ErrorKind, Fault, Parsed, TraceError};
 use super::{DeviceChoice, Input, Options, Trace, TraceDevice, plausible};
 use crate::request::{Op, Request, SECTOR_BYTES};
 
-/// Largest end of an address space. No store is larger, and sector arithmetic below it cannot overflow.
-pub(super) const MAX_BYTES: u64 = 1 << 63;
+/// Largest end of a trace's address space, in bytes. No store is larger, and sector arithmetic below it cannot overflow.
+pub const MAX_BYTES: u64 = 1 << 63;
 
 /// Largest number of records for which room is reserved.
 const RESERVED_MAX: u64 = 1 << 26;

@@ -58,6 +58,7 @@ mod vscsi;
 mod vscsi_csv;
 
 pub use bimetal::encode_bimetal;
+pub use collect::MAX_BYTES;
 pub use concat::concat;
 pub use detect::detect;
 pub use encode::{Encode, WriteError, encoded};
