@@ -211,7 +211,7 @@ class Change(Record):
     Attributes
     ----------
     name
-        Its name, as in the results: ``response_us.mean``, ``write_amplification``.
+        Its name, as in the results: ``response_us.mean``, ``write_amplification``. The mean response is over all seeds.
     a
         Value in the first file.
     b

@@ -72,7 +72,7 @@ fn most_frequent<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>, of_which: 
     let mut lines: Vec<String> = counts.iter().take(NOTES_SHOWN).map(line).collect();
     if counts.len() > NOTES_SHOWN {
         let more = counts.len() - NOTES_SHOWN;
-        lines.push(format!("and {more} more such {of_which}: `--csv` has those of each point"));
+        lines.push(format!("and {more} more such {of_which}: the results as CSV and JSON have those of each point"));
     }
     lines
 }
